@@ -1,5 +1,6 @@
-// Curve keeps at most kMaxPointCount points of a curve that grows while training goes on. When it is full, it drops every
-// second point, so the points that remain are spread evenly over the whole run.
+// Curve keeps at most kMaxPointCount points of a curve that grows while training goes on. When it
+// is full, it drops every second point, so the points that remain are spread evenly over the whole
+// run.
 #ifndef THINWIRE_ADMIN_CURVE_H_
 #define THINWIRE_ADMIN_CURVE_H_
 
@@ -20,7 +21,8 @@ class Curve {
     bool operator==(const Point&) const = default;
   };
 
-  // Adds a point, or skips it because the kept points are farther apart. Points with a value that is not finite are skipped.
+  // Adds a point, or skips it because the kept points are farther apart. Points with a value that
+  // is not finite are skipped.
   void Add(double x, double y);
 
   // Returns the kept points and the newest point, in the order of Add().

@@ -25,16 +25,18 @@ std::string Paragraph(const std::string& text, bool notable = false);
 // Returns figures with their names, such as {"step", "412"}, side by side.
 std::string Facts(std::span<const std::pair<std::string, std::string>> facts);
 
-// Returns a table. The first column of a row is its name; the other columns are aligned at the right.
+// Returns a table. The first column of a row is its name; the other columns are aligned at the
+// right.
 std::string Table(std::span<const std::string> columns,
                   std::span<const std::vector<std::string>> rows);
 
-// Returns one horizontal bar per entry of COUNTS, with the value, the number and the share of all. At most kMaxBarCount
-// bars: the largest values share the last one.
+// Returns one horizontal bar per entry of COUNTS, with the value, the number and the share of all.
+// At most kMaxBarCount bars: the largest values share the last one.
 inline constexpr size_t kMaxBarCount = 16;
 std::string Bars(const std::map<uint64_t, uint64_t>& counts);
 
-// Returns a line chart with the first and last x, and the smallest and largest y. NAME is the name of y, X_NAME that of x.
+// Returns a line chart with the first and last x, and the smallest and largest y. NAME is the name
+// of y, X_NAME that of x.
 std::string Chart(const std::string& name, const std::string& x_name,
                   std::span<const Curve::Point> points);
 

@@ -30,10 +30,11 @@ namespace http = beast::http;
 using boost::system::error_code;
 using tcp = asio::ip::tcp;
 
-// After an accept has failed, such as without a free file descriptor, the server waits for this time.
+// After an accept has failed, such as without a free file descriptor, the server waits for this
+// time.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-// After the last answer of a connection, the server still reads this much, so that the client receives the answer
-// although it has sent more than the server needed.
+// After the last answer of a connection, the server still reads this much, so that the client
+// receives the answer although it has sent more than the server needed.
 constexpr size_t kMaxDrainedBytes = 1 << 16;
 constexpr std::chrono::seconds kDrainTime{1};
 

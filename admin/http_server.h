@@ -1,5 +1,5 @@
-// HttpServer serves a fixed set of read-only pages over plaintext HTTP/1.1, on a thread of its own: the admin port of a
-// process. No request changes anything.
+// HttpServer serves a fixed set of read-only pages over plaintext HTTP/1.1, on a thread of its own:
+// the admin port of a process. No request changes anything.
 //
 //   request                           answer
 //   GET or HEAD of a page             the page
@@ -8,7 +8,8 @@
 //   a head above kMaxHeadBytes        431
 //   a malformed head                  400
 //
-// A connection without a complete request within the timeout is closed. So is every connection beyond the limit, at once.
+// A connection without a complete request within the timeout is closed. So is every connection
+// beyond the limit, at once.
 #ifndef THINWIRE_ADMIN_HTTP_SERVER_H_
 #define THINWIRE_ADMIN_HTTP_SERVER_H_
 
@@ -30,15 +31,16 @@ struct HttpReply {
 };
 
 struct HttpOptions {
-  // Maps a path such as "/metrics" to its page. The server calls a page on its only thread, so a page must not block.
+  // Maps a path such as "/metrics" to its page. The server calls a page on its only thread, so a
+  // page must not block.
   std::map<std::string, std::function<HttpReply()>> pages;
   size_t max_connection_count = 32;
   absl::Duration timeout =
       absl::Seconds(10);  // of one request, and of a connection between two requests
 };
 
-// Returns the options of an admin port with the pages that every process has. Their contents are the methods of ADMIN,
-// which must outlive the server.
+// Returns the options of an admin port with the pages that every process has. Their contents are
+// the methods of ADMIN, which must outlive the server.
 template <typename Admin>
 HttpOptions AdminOptions(const Admin& admin) {
   HttpOptions options;
@@ -55,8 +57,8 @@ class HttpServer {
  public:
   static constexpr size_t kMaxHeadBytes = 8192;
 
-  // Listens on ADDRESS, which is host:port; port 0 takes a free port. Errors: InvalidArgument for a malformed address;
-  // Unavailable if the server cannot listen there.
+  // Listens on ADDRESS, which is host:port; port 0 takes a free port. Errors: InvalidArgument for a
+  // malformed address; Unavailable if the server cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address,
                                                            HttpOptions options);
   // Closes all connections. No page runs afterwards.

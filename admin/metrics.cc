@@ -65,7 +65,8 @@ void MetricList::BuildInfo(const std::string& program) {
 }
 
 void MetricList::ResidentMemory() {
-  // The second number is the resident size in pages; the file is absent on other systems than Linux.
+  // The second number is the resident size in pages; the file is absent on other systems than
+  // Linux.
   std::ifstream file("/proc/self/statm");
   uint64_t virtual_page_count = 0;
   uint64_t resident_page_count = 0;

@@ -1,5 +1,6 @@
-// MetricList collects the metrics of a process at the time of a scrape and prints them in the text format of Prometheus.
-// The values come from counters that exist anyway, so a metric costs nothing between two scrapes.
+// MetricList collects the metrics of a process at the time of a scrape and prints them in the text
+// format of Prometheus. The values come from counters that exist anyway, so a metric costs nothing
+// between two scrapes.
 //
 //   MetricList metrics;
 //   metrics.Counter("server_pushes_total", "Pushes by verdict.", 12, {{"verdict", "accept"}});
@@ -25,16 +26,19 @@ class MetricList {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  // Add a value to the metric thinwire_NAME. All values of a metric have the same type and the same HELP.
+  // Add a value to the metric thinwire_NAME. All values of a metric have the same type and the same
+  // HELP.
   void Counter(const std::string& name, const std::string& help, double value,
                const Labels& labels = {});
   void Gauge(const std::string& name, const std::string& help, double value,
              const Labels& labels = {});
-  // COUNTS maps a value to the number of times that it was observed. BOUNDS are the upper bounds of the buckets, ascending.
+  // COUNTS maps a value to the number of times that it was observed. BOUNDS are the upper bounds of
+  // the buckets, ascending.
   void Histogram(const std::string& name, const std::string& help,
                  const std::map<uint64_t, uint64_t>& counts, std::span<const double> bounds);
 
-  // Adds build_info, whose value is always 1, for PROGRAM: "server", "worker" or "train". Its labels name the build.
+  // Adds build_info, whose value is always 1, for PROGRAM: "server", "worker" or "train". Its
+  // labels name the build.
   void BuildInfo(const std::string& program);
   // Adds the resident memory of this process.
   void ResidentMemory();

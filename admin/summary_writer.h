@@ -3,8 +3,8 @@
 //   file     events.out.tfevents.SECONDS.HOST.PROCESS in a folder; TensorBoard calls the folder a run
 //   record   length (8 bytes) | checksum of the length | TensorBoardEvent | checksum of the event
 //
-// Numbers are little-endian. A checksum is a CRC-32C, rotated and shifted by a constant, because CRCs of data that contain CRCs
-// are weak (TFRecord format: tensorflow/core/lib/hash/crc32c.h).
+// Numbers are little-endian. A checksum is a CRC-32C, rotated and shifted by a constant, because
+// CRCs of data that contain CRCs are weak (TFRecord format: tensorflow/core/lib/hash/crc32c.h).
 #ifndef THINWIRE_ADMIN_SUMMARY_WRITER_H_
 #define THINWIRE_ADMIN_SUMMARY_WRITER_H_
 
@@ -34,8 +34,8 @@ std::string EventRecord(std::string_view event);
 // Not thread-safe.
 class SummaryWriter {
  public:
-  // Makes FOLDER, if it does not exist, and begins a file in it. The time of CLOCK counts from the Unix epoch; CLOCK must
-  // outlive the writer. Errors: those of the file system, with the path.
+  // Makes FOLDER, if it does not exist, and begins a file in it. The time of CLOCK counts from the
+  // Unix epoch; CLOCK must outlive the writer. Errors: those of the file system, with the path.
   static absl::StatusOr<std::unique_ptr<SummaryWriter>> Create(const std::string& folder,
                                                                Clock& clock);
 
@@ -43,7 +43,8 @@ class SummaryWriter {
   void AddScalars(uint64_t step, std::span<const Scalar> scalars);
   void AddHistogram(uint64_t step, const std::string& tag,
                     const std::map<uint64_t, uint64_t>& histogram);
-  // Passes all values to the system. Returns the first error so far; after an error, nothing is written.
+  // Passes all values to the system. Returns the first error so far; after an error, nothing is
+  // written.
   absl::Status Flush();
 
  private:

@@ -42,11 +42,13 @@ class TrainingSummary {
   static absl::StatusOr<std::unique_ptr<TrainingSummary>> Create(const std::string& folder,
                                                                  Clock& clock);
 
-  // Writes the figures of a step. Skips them if step, loss and staleness are those of the previous figures.
+  // Writes the figures of a step. Skips them if step, loss and staleness are those of the previous
+  // figures.
   void Add(const TrainingFigures& figures);
   // Writes the result of a test at STEP.
   void AddTest(uint64_t step, double accuracy, std::optional<double> loss);
-  // Passes everything to the system. Returns the first error so far. After an error, nothing is written.
+  // Passes everything to the system. Returns the first error so far. After an error, nothing is
+  // written.
   absl::Status Flush() { return writer_->Flush(); }
 
  private:

@@ -231,9 +231,9 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// Selects with std::nth_element exactly the values that kernels/select/top_k.h selects. For each value it
-// computes a 64-bit key from the magnitude (upper half) and the complement of the index (lower
-// half). Among equal magnitudes, the lower index therefore has the larger key.
+// Selects with std::nth_element exactly the values that kernels/select/top_k.h selects. For each
+// value it computes a 64-bit key from the magnitude (upper half) and the complement of the index
+// (lower half). Among equal magnitudes, the lower index therefore has the larger key.
 void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;

@@ -39,8 +39,8 @@ class ServerProcess {
 [[noreturn]] void Announce(int pipe, const std::string& address);
 
 // Serves a sync job for WORKERS workers with plain gradient descent, with the credentials folder
-// CREDENTIALS or in plaintext. Call ServeJob() inside the function SERVE of a ServerProcess, with the
-// file descriptor that SERVE received.
+// CREDENTIALS or in plaintext. Call ServeJob() inside the function SERVE of a ServerProcess, with
+// the file descriptor that SERVE received.
 [[noreturn]] void ServeJob(int pipe, uint32_t workers, const std::string& credentials = "");
 
 // Returns the CPU time that PROCESS has used on all cores, in seconds.

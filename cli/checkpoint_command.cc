@@ -68,8 +68,8 @@ ExitCode Report(const absl::Status& status, std::ostream& err) {
   return ExitCodeOf(status);
 }
 
-// Calls SHOW(folder) with the folder of each server in DIR. Reports all errors, and returns the exit
-// code of the last one.
+// Calls SHOW(folder) with the folder of each server in DIR. Reports all errors, and returns the
+// exit code of the last one.
 template <typename Show>
 ExitCode ForEachServer(Files& files, const std::string& dir, std::ostream& err, const Show& show) {
   const absl::StatusOr<std::vector<uint32_t>> servers = ServersOf(files, dir);
@@ -202,8 +202,8 @@ struct Model {
   Range versions;
 };
 
-// Copies the masters of the checkpoint of one server to MODEL. Errors: DataLoss if the checkpoint has
-// not exactly the shards of the server.
+// Copies the masters of the checkpoint of one server to MODEL. Errors: DataLoss if the checkpoint
+// has not exactly the shards of the server.
 absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition, ServerId server,
                        const std::string& folder, Model& model) {
   const std::vector<ShardId> expected = partition.ShardsOf(server);

@@ -39,7 +39,8 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
 ExitCode PrintCheckpoints(Files& files, const std::string& dir, std::ostream& out,
                           std::ostream& err);
 
-// Prints the job, its tensors, shards and workers, as the newest checkpoint of each server has them.
+// Prints the job, its tensors, shards and workers, as the newest checkpoint of each server has
+// them.
 ExitCode InspectCheckpoints(Files& files, const std::string& dir, std::ostream& out,
                             std::ostream& err);
 

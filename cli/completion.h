@@ -1,6 +1,6 @@
 // `thinwire completion`: scripts that complete the command line of `thinwire` in a shell. They are
-// made from the definitions of the commands and flags. A script knows the commands, the flags of each command, and the values of
-// flags: the names of modes, codecs and models, files, and folders.
+// made from the definitions of the commands and flags. A script knows the commands, the flags of
+// each command, and the values of flags: the names of modes, codecs and models, files, and folders.
 #ifndef THINWIRE_CLI_COMPLETION_H_
 #define THINWIRE_CLI_COMPLETION_H_
 

@@ -26,9 +26,9 @@ CLI::App* AddConfig(CLI::App& app, ConfigCommand& command);
 // Runs the subcommand of the command line.
 ExitCode RunConfig(const ConfigCommand& command, std::ostream& out, std::ostream& err);
 
-// Prints "FILE: ok" to the stream `out` for each valid job file FILE. Prints the problems of invalid
-// job files, and warnings, to the stream `err`. A warning does not change the exit code. If STATE_DIR
-// is not empty, also measures the disk of this folder for jobs that write an event log
+// Prints "FILE: ok" to the stream `out` for each valid job file FILE. Prints the problems of
+// invalid job files, and warnings, to the stream `err`. A warning does not change the exit code. If
+// STATE_DIR is not empty, also measures the disk of this folder for jobs that write an event log
 // (doctor/disk_check.h).
 ExitCode CheckConfigFiles(const std::vector<std::string>& files, const std::string& state_dir,
                           std::ostream& out, std::ostream& err);

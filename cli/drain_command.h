@@ -25,8 +25,8 @@ struct DrainCommand {
 CLI::App* AddDrain(CLI::App& app, DrainCommand& command);
 
 // Asks the lead to drain `worker`, or `server` to stop. Returns when the request is accepted, and
-// prints the effect to `out` and errors to `console`. Returns kUsage without a target, kConfig if the job refuses the
-// request, and kUnavailable if the server cannot be reached.
+// prints the effect to `out` and errors to `console`. Returns kUsage without a target, kConfig if
+// the job refuses the request, and kUnavailable if the server cannot be reached.
 ExitCode RunDrain(const DrainCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire

@@ -44,13 +44,15 @@ CLI::App* AddExperiment(CLI::App& app, ExperimentCommand& command);
 std::vector<std::string> LaboratoryCommand(const ExperimentCommand& command,
                                            const std::string& laboratory);
 
-// Runs `thinwire experiment run`, `replay` or `compare`. `compare` prints the table of CompareRuns to OUT. The others replace this
-// process by the laboratory, which thus receives the terminal's signals and gives its exit code (docs/decisions/0105); they return only if the
-// laboratory cannot be started: kUnavailable.
+// Runs `thinwire experiment run`, `replay` or `compare`. `compare` prints the table of CompareRuns
+// to OUT. The others replace this process by the laboratory, which thus receives the terminal's
+// signals and gives its exit code (docs/decisions/0105); they return only if the laboratory cannot
+// be started: kUnavailable.
 ExitCode RunExperiment(const ExperimentCommand& command, Console& console, std::ostream& out);
 
 // Returns a table of the cases that both folders have: step time and test accuracy of both, as
-// means over the seeds, and the number of seeds with equal final parameters. Errors: NotFound or InvalidArgument for a missing or wrong runs.csv.
+// means over the seeds, and the number of seeds with equal final parameters. Errors: NotFound or
+// InvalidArgument for a missing or wrong runs.csv.
 absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
                                         const std::string& real_dir);
 

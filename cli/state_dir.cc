@@ -75,8 +75,8 @@ std::string StepText(const SavedJob& job) {
   return absl::StrCat("steps ", job.least_step.value, " to ", job.largest_step.value);
 }
 
-// Checks that JOIN, the first Join of the job in DIR, belongs to the job of CONFIG. Changes its number
-// of servers and its shard size to those of CONFIG.
+// Checks that JOIN, the first Join of the job in DIR, belongs to the job of CONFIG. Changes its
+// number of servers and its shard size to those of CONFIG.
 absl::Status FitJoin(const std::string& dir, const JobConfig& config, JoinRequest& join) {
   if (join.job() != config.name()) {
     return absl::FailedPreconditionError(
@@ -91,8 +91,8 @@ absl::Status FitJoin(const std::string& dir, const JobConfig& config, JoinReques
       absl::StrCat(dir, ": the saved job has another configuration: ", *difference));
 }
 
-// Reads the job in DIR and returns the checkpoints of its servers, converted to CONFIG. SAVED gets the
-// job as it was read.
+// Reads the job in DIR and returns the checkpoints of its servers, converted to CONFIG. SAVED gets
+// the job as it was read.
 absl::StatusOr<std::vector<Checkpoint>> Converted(Files& files, const std::string& dir,
                                                   const JobConfig& config, SavedJob& saved) {
   ASSIGN_OR_RETURN(saved, ReadSavedJob(files, dir));

@@ -23,9 +23,9 @@ struct StatusCommand {
 CLI::App* AddStatus(CLI::App& app, StatusCommand& command);
 
 // Asks all servers and prints their status to `out`, and to `console` an error for each server that
-// does not answer. Without `watch`, returns kOk if a server has answered, otherwise the exit code of
-// the first error. With `watch`, returns when SIGINT or SIGTERM arrives. REQUIRES with `watch`: no
-// other thread runs yet.
+// does not answer. Without `watch`, returns kOk if a server has answered, otherwise the exit code
+// of the first error. With `watch`, returns when SIGINT or SIGTERM arrives. REQUIRES with `watch`:
+// no other thread runs yet.
 ExitCode RunStatus(const StatusCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire

@@ -10,8 +10,8 @@
 
 namespace thinwire {
 
-// Returns facts of the whole job and tables of its workers, servers, pushes and durability. A server
-// without an answer has a row without figures.
+// Returns facts of the whole job and tables of its workers, servers, pushes and durability. A
+// server without an answer has a row without figures.
 std::string StatusText(std::span<const ServerHistory> servers, absl::Time now);
 
 }  // namespace thinwire

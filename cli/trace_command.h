@@ -1,10 +1,11 @@
-// `thinwire trace merge`: combines the trace files of a job's processes (common/time/trace.h) into one file, whose times are those of
-// the lead's clock.
+// `thinwire trace merge`: combines the trace files of a job's processes (common/time/trace.h) into
+// one file, whose times are those of the lead's clock.
 //
 //   worker 3 knows the offset to server 0                   worker 3 -> server 0
 //   worker 3 knows the offsets to server 0 and server 1     server 1 -> worker 3 -> server 0
 //
-// The chain with the shortest sum of round trips counts. The error of a time is at most half of this sum.
+// The chain with the shortest sum of round trips counts. The error of a time is at most half of
+// this sum.
 #ifndef THINWIRE_CLI_TRACE_COMMAND_H_
 #define THINWIRE_CLI_TRACE_COMMAND_H_
 
@@ -36,8 +37,8 @@ struct MergedTrace {
       unaligned;  // processes without a chain to server 0; their times are those of their own clocks
 };
 
-// Merges FILES and writes the file PATH. Errors: InvalidArgument for a file that is no trace of a process; errors of the file
-// system, with the path.
+// Merges FILES and writes the file PATH. Errors: InvalidArgument for a file that is no trace of a
+// process; errors of the file system, with the path.
 absl::StatusOr<MergedTrace> MergeTraces(const std::vector<std::string>& files,
                                         const std::string& path);
 

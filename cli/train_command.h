@@ -59,8 +59,8 @@ absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags
 // CheckReportPath and CheckReplaceable.
 absl::Status CheckOutputs(const TrainCommand& command, const JobConfig& config);
 
-// Runs the job of SETTING and ends when its table and its report are written. Fills in the members of
-// SETTING that COMMAND has. Keeps DIR if the run has problems.
+// Runs the job of SETTING and ends when its table and its report are written. Fills in the members
+// of SETTING that COMMAND has. Keeps DIR if the run has problems.
 ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& signals, TempDir& dir,
                 Console& console, std::ostream& out);
 

@@ -104,7 +104,8 @@ constexpr char kServer[] = "echo listening 127.0.0.1:1; exec sleep 1000";
 constexpr char kWorker[] = "echo '{\"worker\":0,\"done\":{\"steps\":\"5\",\"seconds\":1}}'";
 
 TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
-  // Blocks the signals before the fake server starts threads, in which they would otherwise be lost.
+  // Blocks the signals before the fake server starts threads, in which they would otherwise be
+  // lost.
   const auto signals = Signals::Block();
   FakeControlServer control("tensor", "aaaa");
   Script("server", absl::StrCat("echo listening ", control.address(), "; exec sleep 1000"));

@@ -96,18 +96,18 @@ class Client {
   std::span<float> replica(uint32_t tensor);
 
   // Joins every server, uploads INITIAL (one span of initial values per tensor) to shards that have
-  // no values, and requests the parameters; WaitTensor blocks until they arrive. Call once, and again
-  // after each rollback. Returns the first step to run: 0 in a new job; after a restart, a step not
-  // smaller than any other live worker's step; after a rollback, the step from which the servers
-  // continue. Errors: FailedPrecondition (the servers have another model or job, or the
+  // no values, and requests the parameters; WaitTensor blocks until they arrive. Call once, and
+  // again after each rollback. Returns the first step to run: 0 in a new job; after a restart, a
+  // step not smaller than any other live worker's step; after a rollback, the step from which the
+  // servers continue. Errors: FailedPrecondition (the servers have another model or job, or the
   // saved residuals belong to another worker), AlreadyExists (the worker's number is in use),
   // InvalidArgument (the job has no worker with this number), DataLoss (the saved residuals
-  // are damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`, after a
-  // rollback also after `server_return`, whichever is longer.
+  // are damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`,
+  // after a rollback also after `server_return`, whichever is longer.
   //
-  // After a rollback, the process keeps its incarnation, and the replica keeps its addresses. Pushes
-  // without a verdict are dropped. The residuals, which belong to a later step, are replaced by those
-  // that were saved before the returned step, or dropped.
+  // After a rollback, the process keeps its incarnation, and the replica keeps its addresses.
+  // Pushes without a verdict are dropped. The residuals, which belong to a later step, are replaced
+  // by those that were saved before the returned step, or dropped.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
   // Returns true if the client has failed because the servers of a job with rounds continue from an
   // earlier step. Join may then be called again. Thread-safe.
@@ -166,36 +166,36 @@ class Client {
 
   // Prepares a step that empties the residual before a stopped worker leaves. The pushes of this
   // step are fp32, or bf16 if the rest of `drain` is too short for fp32 at the measured goodput.
-  // WaitTensor and WaitAll then block for most of `drain` too. A step that WaitTensor has ended with
-  // Cancelled may be begun again. COMPUTE_TIME is the usual time of a step. Returns false if no
-  // residual is left or the time is too short. REQUIRES: Join and Stop were called; between
+  // WaitTensor and WaitAll then block for most of `drain` too. A step that WaitTensor has ended
+  // with Cancelled may be begun again. COMPUTE_TIME is the usual time of a step. Returns false if
+  // no residual is left or the time is too short. REQUIRES: Join and Stop were called; between
   // BeginStep and NextStep, called only if Ready was not called.
   absl::StatusOr<bool> StartDraining(absl::Duration compute_time);
-  // Returns the L1 norm of the residuals and of the pushes without a verdict: gradient values that no
-  // server is known to have. If a server has not yet reported which pushed values gTop-k selected,
-  // first calls WaitAll. Errors: those of WaitAll; FailedPrecondition if an incomplete step is still
-  // being encoded. REQUIRES: Join has succeeded; between BeginStep and NextStep, called only after an
-  // error.
+  // Returns the L1 norm of the residuals and of the pushes without a verdict: gradient values that
+  // no server is known to have. If a server has not yet reported which pushed values gTop-k
+  // selected, first calls WaitAll. Errors: those of WaitAll; FailedPrecondition if an incomplete
+  // step is still being encoded. REQUIRES: Join has succeeded; between BeginStep and NextStep,
+  // called only after an error.
   absl::StatusOr<double> ResidualNorm();
 
   // Writes a file of the caller's own. PATH is the path of the residual file, with which the file's
   // path begins.
   using WriteBeside = std::function<absl::Status(const std::string& path)>;
   // Saves the residuals before the next step in the state folder, for the next process with this
-  // worker's number and for rollbacks. First calls BESIDE, unless it is null. Does nothing without a
-  // state folder. If a server has not yet reported which pushed values gTop-k selected, first calls
-  // WaitAll. REQUIRES: between BeginStep and NextStep, called only after an error. Errors: errors of
-  // the file system, with the path; errors of WaitAll and BESIDE; FailedPrecondition if no server is
-  // joined, or if Ready was called in an incomplete step, because the residuals may then lack values
-  // of pushes that no server has received.
+  // worker's number and for rollbacks. First calls BESIDE, unless it is null. Does nothing without
+  // a state folder. If a server has not yet reported which pushed values gTop-k selected, first
+  // calls WaitAll. REQUIRES: between BeginStep and NextStep, called only after an error. Errors:
+  // errors of the file system, with the path; errors of WaitAll and BESIDE; FailedPrecondition if
+  // no server is joined, or if Ready was called in an incomplete step, because the residuals may
+  // then lack values of pushes that no server has received.
   absl::Status SaveState(const WriteBeside& beside = nullptr);
   // Copies the residuals and returns. A thread of the client then calls BESIDE and writes the
   // residuals. If writing fails, the thread logs the error, and the files of earlier steps remain.
   // REQUIRES: as SaveState. Errors: those of SaveState, except errors of writing; Unavailable if an
   // earlier state is still being written.
   absl::Status StartSaveState(WriteBeside beside = nullptr);
-  // Returns true if the worker has a state folder and the servers make a checkpoint of the next step:
-  // the worker saves its state before BeginStep.
+  // Returns true if the worker has a state folder and the servers make a checkpoint of the next
+  // step: the worker saves its state before BeginStep.
   bool StateIsDue() const;
   // Returns the state folder; null before Join and without a state folder.
   const client::StateFolder* state_folder() const { return folder_.get(); }
@@ -222,8 +222,8 @@ class Client {
   // arrives twice; Cancelled after Stop. REQUIRES: not called between BeginStep and NextStep.
   absl::StatusOr<std::vector<std::vector<float>>> ReadMasters();
 
-  // Blocks until server 0 has answered a heartbeat that was sent after this call, so that live() has
-  // every worker that joined before. Errors: those of WaitTensor. REQUIRES: Join has succeeded.
+  // Blocks until server 0 has answered a heartbeat that was sent after this call, so that live()
+  // has every worker that joined before. Errors: those of WaitTensor. REQUIRES: Join has succeeded.
   absl::Status RefreshLive();
   // Returns the workers with valid leases, from the last heartbeat reply of server 0; empty before
   // Join. Thread-safe.
@@ -278,8 +278,8 @@ class Client {
 
   // The training thread uses the members below. The event loop uses the exchange and, through the
   // exchange, the replica, the encoder and the tuner. progress_, report_ and deals_ have locks of
-  // their own. The event loop writes the replica and the training thread reads it; progress_ ensures that
-  // both never access the same shard at the same time.
+  // their own. The event loop writes the replica and the training thread reads it; progress_
+  // ensures that both never access the same shard at the same time.
   const ClientOptions options_;
   const Partition partition_;
   Transport& transport_;

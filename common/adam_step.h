@@ -1,5 +1,6 @@
 // AdamConstants computes the kernel's settings for one update of Adam, AdamW or LAMB, with the bias
-// corrections of algorithm 1 of Kingma and Ba 2015. The results have the same bits on every machine.
+// corrections of algorithm 1 of Kingma and Ba 2015. The results have the same bits on every
+// machine.
 #ifndef THINWIRE_COMMON_ADAM_STEP_H_
 #define THINWIRE_COMMON_ADAM_STEP_H_
 
@@ -16,8 +17,8 @@ struct AdamConstants {
   double beta2 = 0.999;
   double epsilon = 1e-8;
 
-  // Returns 1 - beta1^NUMBER, by which the learning rate is divided. It is computed in double, because
-  // the subtraction cancels most digits in the first updates.
+  // Returns 1 - beta1^NUMBER, by which the learning rate is divided. It is computed in double,
+  // because the subtraction cancels most digits in the first updates.
   double RateCorrection(uint64_t number) const { return 1 - IntegerPower(beta1, number); }
 
   // Returns the step of update NUMBER, from 1, without weight decay.

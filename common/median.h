@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// Returns the median of VALUES, or T() if there are none. If their number is even, this is the larger
-// one of the two values in the middle.
+// Returns the median of VALUES, or T() if there are none. If their number is even, this is the
+// larger one of the two values in the middle.
 template <typename T>
 T Median(std::vector<T> values) {
   if (values.empty()) return T();

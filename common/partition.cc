@@ -124,8 +124,8 @@ uint64_t PieceCount(uint64_t value_count, uint64_t shard_size) {
   return (value_count + shard_size - 1) / shard_size;
 }
 
-// Returns an upper bound of the number of shards that SplitAll() makes. The bound is exact for a model
-// without groups and whole tensors.
+// Returns an upper bound of the number of shards that SplitAll() makes. The bound is exact for a
+// model without groups and whole tensors.
 uint64_t ShardCount(std::span<const TensorShape> tensors, uint64_t shard_size) {
   uint64_t shard_count = 0;
   std::map<uint32_t, uint64_t> vector_values;  // by group
@@ -167,8 +167,8 @@ std::vector<std::vector<Segment>> Split(std::span<const Segment> run, uint64_t s
   return shards;
 }
 
-// Packs the whole tensors in RUN into shards of at most SHARD_SIZE values, in order. A larger tensor
-// has a shard of its own.
+// Packs the whole tensors in RUN into shards of at most SHARD_SIZE values, in order. A larger
+// tensor has a shard of its own.
 std::vector<std::vector<Segment>> Pack(std::span<const Segment> run, uint64_t shard_size) {
   std::vector<std::vector<Segment>> shards;
   uint64_t used = 0;

@@ -1,11 +1,12 @@
 // Partition: splits a model's tensors into shards and assigns the shards to servers.
 //
-// A partition is a pure function of the tensors, the shard size and the number of servers. Every process computes the partition and compares its hash with the other processes. A
-// tensor of two or more dimensions (a matrix) is split into shards of its own, whose sizes differ
-// by at most one value. All vectors and scalars share shards, in the tensors' order. Vectors
-// therefore never share a shard with a matrix, and a job can give them a codec of their own. Tensors of
-// different parameter groups share no shard. A tensor with `whole` is in one shard, even if it is
-// larger than the shard size.
+// A partition is a pure function of the tensors, the shard size and the number of servers. Every
+// process computes the partition and compares its hash with the other processes. A tensor of two or
+// more dimensions (a matrix) is split into shards of its own, whose sizes differ by at most one
+// value. All vectors and scalars share shards, in the tensors' order. Vectors therefore never share
+// a shard with a matrix, and a job can give them a codec of their own. Tensors of different
+// parameter groups share no shard. A tensor with `whole` is in one shard, even if it is larger than
+// the shard size.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
 //   shards    0: w2  1: b1 b2  2: w1[50176..100352)  3: w1[0..50176)

@@ -1,7 +1,7 @@
-// Powers, cosines and a rounding with the same bits on every machine, so that a replay gives the bits of the
-// original run. The functions of the C library differ in the last bits between processors and
-// library versions. The functions below use only the four basic operations and exact scaling by
-// powers of two. The relative error is below 1e-13. Thread-safe.
+// Powers, cosines and a rounding with the same bits on every machine, so that a replay gives the
+// bits of the original run. The functions of the C library differ in the last bits between
+// processors and library versions. The functions below use only the four basic operations and exact
+// scaling by powers of two. The relative error is below 1e-13. Thread-safe.
 #ifndef THINWIRE_COMMON_REPEATABLE_MATH_H_
 #define THINWIRE_COMMON_REPEATABLE_MATH_H_
 

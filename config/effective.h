@@ -1,5 +1,5 @@
-// Prints a job. The effective job contains every setting that has an effect, including settings with
-// their default value.
+// Prints a job. The effective job contains every setting that has an effect, including settings
+// with their default value.
 #ifndef THINWIRE_CONFIG_EFFECTIVE_H_
 #define THINWIRE_CONFIG_EFFECTIVE_H_
 
@@ -18,8 +18,8 @@ JobConfig EffectiveJob(const JobConfig& config);
 std::string EffectiveText(const JobConfig& config);
 nlohmann::ordered_json EffectiveJson(const JobConfig& config);
 
-// Returns the settings of CONFIG that differ from their defaults as the text of a job file, with one
-// line for each section: "task { model: mlp epochs: 2 }". Returns "" if there are none.
+// Returns the settings of CONFIG that differ from their defaults as the text of a job file, with
+// one line for each section: "task { model: mlp epochs: 2 }". Returns "" if there are none.
 std::string ChangedText(const JobConfig& config);
 
 }  // namespace thinwire

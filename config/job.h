@@ -42,8 +42,8 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
 // WORKER:DELAY, such as 3:50ms, got x)".
 absl::StatusOr<Straggler> ParseStraggler(std::string_view text);
 
-// Returns one line for each warning about JOB, the job of CONFIG, with the place where its field was
-// set: settings that are valid but without benefit (JobSpec::Warnings), or with which training
+// Returns one line for each warning about JOB, the job of CONFIG, with the place where its field
+// was set: settings that are valid but without benefit (JobSpec::Warnings), or with which training
 // collapsed (stability.h).
 std::vector<std::string> WarningsOf(const JobConfig& config, const JobSpec& job,
                                     const FieldPlaces& places = {});

@@ -1,5 +1,5 @@
-// The manual pages of the programs, in the man(7) language. Their source is the command line that CLI11
-// knows, with the footers of the help texts:
+// The manual pages of the programs, in the man(7) language. Their source is the command line that
+// CLI11 knows, with the footers of the help texts:
 //
 //   Examples:                        EXAMPLES; the lines that begin with spaces are commands
 //   Exit codes: 0 good, 64 usage.    EXIT STATUS

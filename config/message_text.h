@@ -42,8 +42,8 @@ absl::StatusOr<PathPlaces> ParseMessageText(std::string_view text, std::string_v
 // operating system if it cannot be read.
 absl::StatusOr<std::string> ReadMessageText(const std::string& path, const TextKind& kind);
 
-// Returns the places of the fields below PATH, such as "axis[0].setting[1].job.", by their paths from
-// there on.
+// Returns the places of the fields below PATH, such as "axis[0].setting[1].job.", by their paths
+// from there on.
 PathPlaces PlacesBelow(const PathPlaces& places, std::string_view path);
 
 // Returns PLACES by the names of the fields; a field of a repeated message has a name such as

@@ -33,9 +33,9 @@ class Credentials {
   // Uses plaintext: no encryption, and every peer is trusted.
   Credentials();
 
-  // Uses mutual TLS with the folder DIR; plaintext if DIR is "". If EXPECTED is set, the certificate
-  // must fit it (Identity::Fits). Errors: those of CheckCredentials; InvalidArgument for a
-  // certificate of another process.
+  // Uses mutual TLS with the folder DIR; plaintext if DIR is "". If EXPECTED is set, the
+  // certificate must fit it (Identity::Fits). Errors: those of CheckCredentials; InvalidArgument
+  // for a certificate of another process.
   static absl::StatusOr<Credentials> Load(const std::string& dir,
                                           const std::optional<Identity>& expected);
 

@@ -16,8 +16,8 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
-// The memory of one element of a repeated field and of one unknown field. Both include the old array
-// while an array grows.
+// The memory of one element of a repeated field and of one unknown field. Both include the old
+// array while an array grows.
 constexpr uint64_t kElementBytes = 24;
 constexpr uint64_t kStringBytes = 64;
 

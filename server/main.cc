@@ -245,8 +245,8 @@ absl::StatusOr<std::unique_ptr<thinwire::Listener>> StartListener(
 // The other servers, whose status the lead's admin page shows too.
 using RemoteStatuses = std::vector<std::unique_ptr<thinwire::RemoteStatus>>;
 
-// Returns the sources of the admin page: this server, and at the lead all servers. Fills in REMOTES,
-// which must outlive the sources.
+// Returns the sources of the admin page: this server, and at the lead all servers. Fills in
+// REMOTES, which must outlive the sources.
 std::vector<thinwire::StatusSource> StatusSources(const Flags& flags,
                                                   const std::vector<std::string>& addresses,
                                                   const thinwire::Credentials& credentials,

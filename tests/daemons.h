@@ -96,10 +96,12 @@ class Daemons {
 Daemons::EventMatcher IsEvent(WorkerEvent::EventCase kind);
 Daemons::EventMatcher IsStep(uint64_t at_least);
 
-// Returns the report that `thinwire train` wrote to PATH. Fails the test if it is not a JSON object.
+// Returns the report that `thinwire train` wrote to PATH. Fails the test if it is not a JSON
+// object.
 nlohmann::json ReadReport(const std::string& path);
 
-// Returns the process of this machine whose command line contains all of WORDS, or 0 if there is none.
+// Returns the process of this machine whose command line contains all of WORDS, or 0 if there is
+// none.
 pid_t FindProcess(const std::vector<std::string>& words);
 
 }  // namespace thinwire

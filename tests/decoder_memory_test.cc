@@ -261,8 +261,8 @@ TEST(DecoderMemoryTest, Promise6LogSegments) {
   });
 }
 
-// The checksum of a manifest is corrected after the mutation. A shard without fields has three bytes
-// in the file and about 170 in memory.
+// The checksum of a manifest is corrected after the mutation. A shard without fields has three
+// bytes in the file and about 170 in memory.
 TEST(DecoderMemoryTest, Promise6Manifests) {
   Checkpoint checkpoint{.run = {.run = {5}, .join = AJoin()}};
   checkpoint.shards.resize(10);

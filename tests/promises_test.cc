@@ -116,9 +116,9 @@ class PromisesTest : public testing::Test {
   std::vector<std::unique_ptr<ProxyThread>> proxies_;
 };
 
-// Cuts workers 2 and 3 off until worker 0 has finished 50 (long faults: 500) more steps. In the modes that wait for
-// live workers, this takes longer than a lease. Expects that all workers finish, and that no
-// accepted gradient exceeds MAX_STALENESS.
+// Cuts workers 2 and 3 off until worker 0 has finished 50 (long faults: 500) more steps. In the
+// modes that wait for live workers, this takes longer than a lease. Expects that all workers
+// finish, and that no accepted gradient exceeds MAX_STALENESS.
 void PromisesTest::HalfOfTheWorkersAreCutOff(const std::string& mode, uint64_t max_staleness) {
   const Setting job{.mode = mode, .epochs = LongFaults() ? 60u : 16u};
   StartServers(job);

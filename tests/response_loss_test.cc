@@ -1,5 +1,5 @@
-// Tests promise 2: verdicts that are lost on the way change nothing. Each loss breaks a stream after
-// the server has judged a push and before the worker has received the verdict.
+// Tests promise 2: verdicts that are lost on the way change nothing. Each loss breaks a stream
+// after the server has judged a push and before the worker has received the verdict.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Tests that a stopped run goes on with another number of servers, and from imported checkpoints and
-// models, with real processes and data.
+// Tests that a stopped run goes on with another number of servers, and from imported checkpoints
+// and models, with real processes and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

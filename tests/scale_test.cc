@@ -1,4 +1,5 @@
-// Tests `thinwire scale`, `mode`, `status` and `drain` on running jobs, with real processes and data.
+// Tests `thinwire scale`, `mode`, `status` and `drain` on running jobs, with real processes and
+// data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -92,8 +92,8 @@ class SecurityTest : public testing::Test {
     }
   }
 
-  // Acts as worker 0 at server S with CREDENTIALS and TOKEN; "": no token. Expects that each call is
-  // refused.
+  // Acts as worker 0 at server S with CREDENTIALS and TOKEN; "": no token. Expects that each call
+  // is refused.
   void ExpectRefusedAsWorker0(uint32_t s, const StatusReply& server, const Credentials& credentials,
                               const std::string& token) {
     const uint64_t incarnation = server.workers(0).incarnation();

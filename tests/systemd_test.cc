@@ -1,4 +1,5 @@
-// Tests what server and worker tell systemd (sd_notify), with real processes and a socket in place of systemd.
+// Tests what server and worker tell systemd (sd_notify), with real processes and a socket in place
+// of systemd.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

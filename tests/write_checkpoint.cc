@@ -1,5 +1,5 @@
-// Writes the checkpoint of a small server, for checkpoint_page_test.py. The masters of its shard are
-// 0 to 9.
+// Writes the checkpoint of a small server, for checkpoint_page_test.py. The masters of its shard
+// are 0 to 9.
 //
 //   write_checkpoint DIRECTORY
 #include <cstdio>

@@ -1,6 +1,6 @@
-// EventPrinter writes the events of a worker (proto/worker_event.proto) to an output stream, normally
-// the worker's standard output, for programs that read it. Messages for people go to the log
-// instead.
+// EventPrinter writes the events of a worker (proto/worker_event.proto) to an output stream,
+// normally the worker's standard output, for programs that read it. Messages for people go to the
+// log instead.
 #ifndef THINWIRE_WORKER_EVENTS_H_
 #define THINWIRE_WORKER_EVENTS_H_
 
@@ -21,8 +21,8 @@ namespace thinwire {
 // Thread-safe.
 class EventPrinter {
  public:
-  // `out`, the stream to which events are written, must outlive the EventPrinter. `observer`, if set, is called with each
-  // event on the thread that writes the event.
+  // `out`, the stream to which events are written, must outlive the EventPrinter. `observer`, if
+  // set, is called with each event on the thread that writes the event.
   EventPrinter(std::ostream& out, WorkerId worker,
                std::function<void(const WorkerEvent&)> observer = nullptr)
       : worker_(worker), observer_(std::move(observer)), out_(out) {}

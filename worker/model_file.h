@@ -26,9 +26,9 @@ absl::Status WriteModelFile(const std::string& path, const Model& model,
                             std::span<const std::vector<float>> parameters,
                             const std::map<std::string, std::string>& metadata);
 
-// Reads a model file. Copies its buffers into MODEL and returns its parameters, one array per tensor
-// of MODEL. Errors, with the path: NotFound; InvalidArgument if the file is no safetensors file, or
-// its tensors differ from the model's in name, type or shape.
+// Reads a model file. Copies its buffers into MODEL and returns its parameters, one array per
+// tensor of MODEL. Errors, with the path: NotFound; InvalidArgument if the file is no safetensors
+// file, or its tensors differ from the model's in name, type or shape.
 absl::StatusOr<std::vector<std::vector<float>>> ReadModelFile(const std::string& path,
                                                               Model& model);
 

@@ -22,11 +22,11 @@ struct CodecCandidate {
   double error = 0;
 };
 
-// Returns a candidate for each push codec with which JOB is valid: parameters come back in the codec
-// of the gradients, or as deltas in this codec if it does not carry whole parameters, or in the pull
-// codec of the job if the job refuses these deltas. Adds the job's own pair, unless it chooses its codec at run time or pulls exact deltas, whose size depends on the
-// training. Measures shards of SHARD_VALUES values, a millisecond or two per codec. Errors: those of
-// CheckJob.
+// Returns a candidate for each push codec with which JOB is valid: parameters come back in the
+// codec of the gradients, or as deltas in this codec if it does not carry whole parameters, or in
+// the pull codec of the job if the job refuses these deltas. Adds the job's own pair, unless it
+// chooses its codec at run time or pulls exact deltas, whose size depends on the training. Measures
+// shards of SHARD_VALUES values, a millisecond or two per codec. Errors: those of CheckJob.
 absl::StatusOr<std::vector<CodecCandidate>> MeasureCandidates(const JobText& job,
                                                               uint64_t shard_values, Clock& clock);
 

@@ -21,13 +21,14 @@ std::optional<uint64_t> ValueCountIn(Files& files, const std::string& dir);
 // measured. Errors: those of the file system.
 absl::StatusOr<DiskSpeed> MeasureStateDisk(const std::string& dir, Files& files, Clock& clock);
 
-// Returns a warning if the disk of the folder DIR, which has SPEED, is slower than a wire of 1 Gbit/s
-// into a server. VALUE_COUNT: the number of the model's values, if it is known.
+// Returns a warning if the disk of the folder DIR, which has SPEED, is slower than a wire of
+// 1 Gbit/s into a server. VALUE_COUNT: the number of the model's values, if it is known.
 std::optional<std::string> DiskWarning(const JobSpec& job, const std::string& dir,
                                        const DiskSpeed& speed, std::optional<uint64_t> value_count);
 
-// Measures the disk of DIR as MeasureStateDisk does and returns the warning, if any. If DIR is the state directory of a run, the warning is about
-// its model. Does nothing without `durability: log`. Errors: those of the file system.
+// Measures the disk of DIR as MeasureStateDisk does and returns the warning, if any. If DIR is the
+// state directory of a run, the warning is about its model. Does nothing without `durability: log`.
+// Errors: those of the file system.
 absl::StatusOr<std::optional<std::string>> CheckDisk(const JobSpec& job, const std::string& dir,
                                                      Files& files, Clock& clock);
 

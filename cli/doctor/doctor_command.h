@@ -15,7 +15,8 @@ namespace thinwire {
 
 struct DoctorCommand {
   std::string config_file;  // the job; empty: the default job
-  // host:port of every server, in their order. A server of a job or another doctor may listen there.
+  // host:port of every server, in their order. A server of a job or another doctor may listen
+  // there.
   std::string addresses;
   std::string credentials;  // empty: plaintext
   std::string state_dir;    // empty: the disk is not measured
@@ -30,8 +31,8 @@ struct DoctorCommand {
 CLI::App* AddDoctor(CLI::App& app, DoctorCommand& command);
 
 // Measures and prints the report to `out`; with `listen`, prints "listening HOST:PORT" and serves
-// other doctors until SIGINT or SIGTERM arrives. Prints errors to `console`. REQUIRES with `listen`:
-// no other thread runs yet.
+// other doctors until SIGINT or SIGTERM arrives. Prints errors to `console`. REQUIRES with
+// `listen`: no other thread runs yet.
 ExitCode RunDoctor(const DoctorCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire

@@ -32,8 +32,8 @@ struct DoctorReport {
   std::vector<std::string> notes;           // what is missing or assumed
 };
 
-// Returns tables that fit 80 columns. With predictions, they replace the table of the codecs, and the
-// codec to choose follows.
+// Returns tables that fit 80 columns. With predictions, they replace the table of the codecs, and
+// the codec to choose follows.
 std::string DoctorText(const DoctorReport& report);
 nlohmann::ordered_json DoctorJson(const DoctorReport& report);
 

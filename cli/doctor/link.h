@@ -32,8 +32,8 @@ absl::StatusOr<LinkSpeed> MeasureLink(const std::shared_ptr<grpc::Channel>& chan
 // The side of a link that `thinwire doctor --listen` runs. Thread-safe.
 class LinkListener {
  public:
-  // Listens on ADDRESS. Port 0 takes a free port. With mutual TLS, every caller with a certificate of
-  // a trusted authority may measure. Errors: Unavailable if it cannot listen there.
+  // Listens on ADDRESS. Port 0 takes a free port. With mutual TLS, every caller with a certificate
+  // of a trusted authority may measure. Errors: Unavailable if it cannot listen there.
   static absl::StatusOr<std::unique_ptr<LinkListener>> Start(const std::string& address,
                                                              const Credentials& credentials);
   // Cancels the current calls.

@@ -48,10 +48,10 @@ struct StepPrediction {
 
 StepPrediction Predict(const CodecCandidate& candidate, const StepConditions& conditions);
 
-// Returns the index of the candidate with the smallest error among those whose step takes at most 5 %
-// longer than the fastest one. Skips codecs with an error of 1 or more, which is the error of zeros,
-// such as twobit with an unfit threshold. REQUIRES: PREDICTIONS[i] belongs to CANDIDATES[i]; not
-// empty.
+// Returns the index of the candidate with the smallest error among those whose step takes at most
+// 5 % longer than the fastest one. Skips codecs with an error of 1 or more, which is the error of
+// zeros, such as twobit with an unfit threshold. REQUIRES: PREDICTIONS[i] belongs to CANDIDATES[i];
+// not empty.
 size_t Recommend(std::span<const CodecCandidate> candidates,
                  std::span<const StepPrediction> predictions);
 

@@ -35,8 +35,8 @@ TEST(PredictionTest, AStepIsTheSumOfItsParts) {
   EXPECT_EQ(step.pull_bytes, 2e6);
   EXPECT_NEAR(MillisecondsOf(step.encode), 1 + 4.0 / 2, 1e-6);
   EXPECT_NEAR(MillisecondsOf(step.decode), 8 + 2 * 2.0, 1e-6);
-  // The upload takes 1 s, and the download of the last shard a fourth of 0.2 s. Two workers share the
-  // link of a server.
+  // The upload takes 1 s, and the download of the last shard a fourth of 0.2 s. Two workers share
+  // the link of a server.
   EXPECT_NEAR(MillisecondsOf(step.wire), 3 + 2 * 1050, 1e-6);
   EXPECT_EQ(step.log, absl::ZeroDuration());
   EXPECT_NEAR(MillisecondsOf(step.step), 100 + 3 + 2103 + 12, 1e-6);

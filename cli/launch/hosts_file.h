@@ -1,4 +1,5 @@
-// Reads the hosts file of `thinwire launch`: one line per machine, with the processes that run there.
+// Reads the hosts file of `thinwire launch`: one line per machine, with the processes that run
+// there.
 //
 //   # name     settings
 //   10.0.0.1   servers=1 port=7000

@@ -5,9 +5,9 @@
 //
 // The shell on the machine starts the program and reads its own standard input, the end of the
 // connection. A line "TERM" there becomes a signal to the program (SignalPath::kInput). The end of
-// the input kills the program, so that no program outlives its connection. Standard output, standard
-// error and the exit code of the program arrive as those of ssh; a signal N that ended the program is
-// the exit code 128 + N.
+// the input kills the program, so that no program outlives its connection. Standard output,
+// standard error and the exit code of the program arrive as those of ssh; a signal N that ended the
+// program is the exit code 128 + N.
 //
 // Each machine gets a private folder for the run, REMOTE_DIR/RUN.N for machine N of the hosts file,
 // from 0:
@@ -53,8 +53,8 @@ class SshHosts {
   SshHosts(std::vector<Host> hosts, SshSetting setting, Signals& signals, const TempDir& dir);
 
   // Copies the contents of DIR/host-N to the folder of the run on machine N, and checks that the
-  // programs exist there. Errors: one line per machine that refuses, with the last message of ssh or
-  // of the machine; Cancelled after SIGINT or SIGTERM.
+  // programs exist there. Errors: one line per machine that refuses, with the last message of ssh
+  // or of the machine; Cancelled after SIGINT or SIGTERM.
   absl::Status Prepare();
 
   // Return the command line, of ssh, for a process. ADDRESSES are those of the servers, by number;
@@ -85,8 +85,8 @@ class SshHosts {
   // machine number of hosts_.size() means that there is no seat.
   Seat SeatOf(uint32_t Host::*count, uint32_t number) const;
   std::string FolderOf(size_t host) const;
-  // Returns a part of a shell script, which ends with an error if the state folder of a machine does
-  // not fit SshSetting::resume.
+  // Returns a part of a shell script, which ends with an error if the state folder of a machine
+  // does not fit SshSetting::resume.
   std::string StateCheck(size_t host) const;
   Programs ProgramsOf(size_t host) const;
   // Returns the command line that runs the shell command SCRIPT on a machine.

@@ -188,8 +188,8 @@ TEST_F(SshHostsTest, ASignalThatEndsAProgramIsAnExitCode) {
 }
 
 TEST_F(SshHostsTest, AProgramEndsWithItsConnection) {
-  // The program is in a session of its own, as below sshd, so that the signal to the client does not
-  // reach it.
+  // The program is in a session of its own, as below sshd, so that the signal to the client does
+  // not reach it.
   const std::string server = "trap '' TERM HUP; echo $$; while :; do sleep 0.05; done";
   setting_.programs = {.server = Script("server", server), .worker = ""};
   setting_.ssh = {"setsid", "--wait", Script("ssh", kSsh)};

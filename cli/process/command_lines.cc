@@ -28,8 +28,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::st
                                           ", ", paths[1], " or ", paths[2], ")"));
 }
 
-// Returns BIN_DIR, or if it is empty the folder of the program SELF or its parent folder: the first one
-// that has the program NAME.
+// Returns BIN_DIR, or if it is empty the folder of the program SELF or its parent folder: the first
+// one that has the program NAME.
 absl::StatusOr<std::string> FolderOf(const std::string& self, const std::string& bin_dir,
                                      const std::string& bazel_folder, const std::string& name) {
   if (!bin_dir.empty()) return bin_dir;

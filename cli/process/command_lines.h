@@ -24,9 +24,9 @@ struct OutputFile {
 
 // Finds the server and worker programs in the folder `bin_dir`, as server/server and worker/worker
 // (the layout of bazel-bin), as thinwire-server and
-// thinwire-worker (the Debian packages), or as server and worker. If `bin_dir` is empty, searches the folder of
-// the program `self`, then its parent folder. Errors: NotFound with the paths at which the missing
-// program was expected.
+// thinwire-worker (the Debian packages), or as server and worker. If `bin_dir` is empty, searches
+// the folder of the program `self`, then its parent folder. Errors: NotFound with the paths at
+// which the missing program was expected.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
 // Finds the program laboratory in the same way, in bazel-bin's layout as experiments/laboratory.
@@ -34,8 +34,8 @@ absl::StatusOr<std::string> FindLaboratory(const std::string& self, const std::s
 
 // Returns the command line of a server. ADDRESSES is as for a worker; an address that is not known
 // yet is "". The server listens on its own address, or on a free port of this machine if that is
-// not known yet. Server 0 needs the addresses of all other servers. STATE_DIR is the folder in which
-// the servers keep their state; empty: they keep none.
+// not known yet. Server 0 needs the addresses of all other servers. STATE_DIR is the folder in
+// which the servers keep their state; empty: they keep none.
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
                                        ServerId server, std::vector<std::string> addresses,
                                        const std::string& state_dir);

@@ -3,8 +3,8 @@
 // process group, so Ctrl-C in a terminal does not reach the child unless the parent forwards the
 // signal.
 //
-// The child's standard output and standard error are pipes with non-blocking read ends. Its standard
-// input is empty, except with SignalPath::kInput.
+// The child's standard output and standard error are pipes with non-blocking read ends. Its
+// standard input is empty, except with SignalPath::kInput.
 #ifndef THINWIRE_CLI_PROCESS_PROCESS_H_
 #define THINWIRE_CLI_PROCESS_PROCESS_H_
 

@@ -29,16 +29,17 @@ class Progress {
   // `by_round` is true if the job's mode is sync or backup.
   explicit Progress(bool by_round) : by_round_(by_round) {}
 
-  // Returns the progress line at time `now`. Omits figures that make the line longer than `columns`.
-  // `staleness` is the mean staleness of the run so far, if known. The examples per second in the
-  // line are an average over the last ten seconds; the time left follows from the average of the
-  // run.
+  // Returns the progress line at time `now`. Omits figures that make the line longer than
+  // `columns`. `staleness` is the mean staleness of the run so far, if known. The examples per
+  // second in the line are an average over the last ten seconds; the time left follows from the
+  // average of the run.
   std::string Line(const RunRecord& record, std::optional<double> staleness, absl::Time now,
                    size_t columns);
 
  private:
   double Rate(uint64_t examples, absl::Time now);
-  // Returns the time until the last step at the average speed so far, or nullopt if it is not known.
+  // Returns the time until the last step at the average speed so far, or nullopt if it is not
+  // known.
   std::optional<absl::Duration> TimeLeft(uint64_t step, uint64_t planned_steps, absl::Time now);
 
   const bool by_round_;

@@ -1,4 +1,5 @@
-// RunSummary writes the figures of a run of `thinwire train` for TensorBoard (admin/training_summary.h).
+// RunSummary writes the figures of a run of `thinwire train` for TensorBoard
+// (admin/training_summary.h).
 #ifndef THINWIRE_CLI_TRAIN_RUN_SUMMARY_H_
 #define THINWIRE_CLI_TRAIN_RUN_SUMMARY_H_
 
@@ -24,12 +25,13 @@ class RunSummary {
   static absl::StatusOr<std::unique_ptr<RunSummary>> Create(const std::string& folder,
                                                             const Schedule& schedule, Clock& clock);
 
-  // Writes the figures of RECORD, which are sums and means over all workers, and the staleness that the servers have counted
-  // (ServerTotals).
+  // Writes the figures of RECORD, which are sums and means over all workers, and the staleness that
+  // the servers have counted (ServerTotals).
   void Update(const RunRecord& record, const std::map<uint64_t, uint64_t>& staleness);
   // Writes the result of a test. RECORD contains EPOCH.
   void AddTest(const RunRecord& record, const WorkerEvent::Epoch& epoch);
-  // Passes everything to the system. Returns the first error so far. After an error, nothing is written.
+  // Passes everything to the system. Returns the first error so far. After an error, nothing is
+  // written.
   absl::Status Flush() { return summary_->Flush(); }
 
  private:

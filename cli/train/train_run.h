@@ -18,9 +18,9 @@
 // If the setting names a file for the trained model, a run that succeeds without a written model is
 // a failure.
 //
-// Nothing is started again after a signal, a lost server or divergence. If a worker reports that its
-// loss is not finite and left the job, the run stops the other workers. SIGINT or SIGTERM stops the
-// workers, then the servers; a process that does not stop within the grace period is killed. A
+// Nothing is started again after a signal, a lost server or divergence. If a worker reports that
+// its loss is not finite and left the job, the run stops the other workers. SIGINT or SIGTERM stops
+// the workers, then the servers; a process that does not stop within the grace period is killed. A
 // second signal kills all processes at once.
 #ifndef THINWIRE_CLI_TRAIN_TRAIN_RUN_H_
 #define THINWIRE_CLI_TRAIN_TRAIN_RUN_H_
@@ -59,8 +59,8 @@ struct TrainSetting {
   Programs programs;  // unused with `hosts`
   // The machines that run the processes; must outlive the TrainRun; null: this machine.
   SshHosts* hosts = nullptr;
-  // For calls to the servers; unset: plaintext. To be made after Signals::Block(), because gRPC starts
-  // threads.
+  // For calls to the servers; unset: plaintext. To be made after Signals::Block(), because gRPC
+  // starts threads.
   std::optional<Credentials> credentials;
   bool show_logs = false;  // shows every line of the processes' logs, not only warnings and errors
   // The folder in which the servers and workers keep their state; empty: they keep none.
@@ -70,7 +70,8 @@ struct TrainSetting {
   // The second and later restarts of a process are delayed.
   absl::Duration restart_delay = absl::Seconds(1);
   OutputFile output;
-  // Show and write the figures of the run; must outlive the TrainRun; null: no admin port, no TensorBoard files.
+  // Show and write the figures of the run; must outlive the TrainRun; null: no admin port, no
+  // TensorBoard files.
   TrainAdmin* admin = nullptr;
   RunSummary* summary = nullptr;
   bool trace =

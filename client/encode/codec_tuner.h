@@ -2,8 +2,8 @@
 // measures the cost of the candidate codecs on this machine. A WireMeter measures the network's
 // goodput in every step. The rule of codec_choice.h then chooses the codec.
 //
-// All shards of a group (tensor_group.h) use one codec. Groups that contain no tensor of the model are
-// omitted.
+// All shards of a group (tensor_group.h) use one codec. Groups that contain no tensor of the model
+// are omitted.
 #ifndef THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 #define THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 

@@ -5,9 +5,9 @@
 //   Finish      gradient = start - x, x = start
 //
 // The servers' optimizer receives the difference as the worker's gradient. With optimizer sgd and
-// learning rate 1, the new parameters are the mean of the workers' parameters (McMahan et al. 2017).
-// With nesterov at the servers and adamw at the workers, it is DiLoCo (Douillard et al. 2023,
-// algorithm 1); with other optimizers, FedOpt (Reddi et al. 2021, algorithm 1).
+// learning rate 1, the new parameters are the mean of the workers' parameters (McMahan et al.
+// 2017). With nesterov at the servers and adamw at the workers, it is DiLoCo (Douillard et al.
+// 2023, algorithm 1); with other optimizers, FedOpt (Reddi et al. 2021, algorithm 1).
 //
 // Finish restores the parameters, because the servers may send the next ones as a change of them.
 // The state of the local optimizer is kept from one Begin to the next.
@@ -38,11 +38,12 @@ class LocalSteps {
 
   // Starts local steps at PARAMETERS.
   void Begin(Tensors parameters);
-  // Divides GRADIENT by SCALE, the loss scale, and applies one local step to PARAMETERS. The division
-  // is exact if SCALE is a power of two. Returns false and leaves PARAMETERS unchanged if a value of
-  // the gradient is not finite. The values of GRADIENT are undefined afterwards.
+  // Divides GRADIENT by SCALE, the loss scale, and applies one local step to PARAMETERS. The
+  // division is exact if SCALE is a power of two. Returns false and leaves PARAMETERS unchanged if
+  // a value of the gradient is not finite. The values of GRADIENT are undefined afterwards.
   bool Apply(Tensors parameters, Tensors gradient, float scale = 1);
-  // Sets GRADIENT to the parameters of Begin() minus PARAMETERS, and PARAMETERS to those of Begin().
+  // Sets GRADIENT to the parameters of Begin() minus PARAMETERS, and PARAMETERS to those of
+  // Begin().
   void Finish(Tensors parameters, Tensors gradient);
 
  private:

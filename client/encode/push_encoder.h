@@ -7,15 +7,15 @@
 //   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
 //   not finite             no payload, weight 0; residual and momentum do not change
 //
-// After SendDense, C is a dense codec for all shards, so that a worker that leaves takes no residual
-// with it.
+// After SendDense, C is a dense codec for all shards, so that a worker that leaves takes no
+// residual with it.
 //
 // The factor comes from GradientClip, and `correct` is momentum correction (momentum_correction.h).
 // C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
 // codec of the shard (codec_tuner.h, UseCodecs). If C is not dense or has fewer than 8 bits per
-// value, shards of vectors use a dense codec of 8 bits or more instead, because vectors are small and
-// the model is sensitive to errors in them (docs/decisions/0041; Lin et al. 2018). The codec of a
-// parameter group replaces all of these, for the whole run.
+// value, shards of vectors use a dense codec of 8 bits or more instead, because vectors are small
+// and the model is sensitive to errors in them (docs/decisions/0041; Lin et al. 2018). The codec of
+// a parameter group replaces all of these, for the whole run.
 #ifndef THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 #define THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 
@@ -64,8 +64,8 @@ class PushEncoder {
   // late_examples are set. REQUIRES: may_finish().
   absl::StatusOr<Encoded> Finish();
 
-  // Encodes all later pushes of shard s with SPECS[s]. SendDense goes before. Errors: InvalidArgument
-  // if a spec describes no valid codec. REQUIRES: SPECS has one element per shard.
+  // Encodes all later pushes of shard s with SPECS[s]. SendDense goes before. Errors:
+  // InvalidArgument if a spec describes no valid codec. REQUIRES: SPECS has one element per shard.
   absl::Status UseCodecs(std::vector<CodecSpec> specs);
   // Encodes all later pushes with the dense codec CODEC, which needs no settings.
   void SendDense(CodecId codec);

@@ -8,8 +8,8 @@
 //
 // The exchange ends with the first failure. Examples: a server stops responding, a server sends an
 // invalid message, a device reports an error. A rollback of the servers ends the exchange too; the
-// client then makes a new one (docs/decisions/0082). While a server does not respond, but may still return,
-// the exchange reports the servers that the client waits for.
+// client then makes a new one (docs/decisions/0082). While a server does not respond, but may still
+// return, the exchange reports the servers that the client waits for.
 #ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
 #define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
 

@@ -43,8 +43,8 @@ class CountableClock final : public Clock {
 // continues after them.
 class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
  protected:
-  // The model has one tensor of SHARD_COUNT shards, each of SHARD_SIZE values. BY_ROUND: the job has
-  // rounds.
+  // The model has one tensor of SHARD_COUNT shards, each of SHARD_SIZE values. BY_ROUND: the job
+  // has rounds.
   explicit ExchangeFixture(int64_t shard_count = 4, int64_t shard_size = 4096,
                            bool by_round = false)
       : partition_(*Partition::Make({{"w", {shard_count, shard_size}}}, shard_size, 2)) {

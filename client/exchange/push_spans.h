@@ -1,5 +1,5 @@
-// PushSpans traces how long the pushes of a step wait for their verdicts: one span per server, from the first push that is
-// queued until the last verdict.
+// PushSpans traces how long the pushes of a step wait for their verdicts: one span per server, from
+// the first push that is queued until the last verdict.
 #ifndef THINWIRE_CLIENT_EXCHANGE_PUSH_SPANS_H_
 #define THINWIRE_CLIENT_EXCHANGE_PUSH_SPANS_H_
 

@@ -418,7 +418,8 @@ void ServerLink::OnJoinError(const absl::Status& status) {
   liveness_.CallFailed(status);
   if (IsRetryable(status)) return;  // the next heartbeat's reply starts another Join
   if (absl::IsNotFound(status) && server_ != ServerId{0}) {
-    // The lead announces this process to the server; the next heartbeat's reply starts another Join.
+    // The lead announces this process to the server; the next heartbeat's reply starts another
+    // Join.
     parts_.transport.Join(ServerId{0}, rejoin_, parts_.options.silence,
                           [](const absl::StatusOr<JoinReply>&) {});
     return;

@@ -12,13 +12,13 @@
 // time, at most one message is being written and one more is ready to be written. One message is
 // decoded while the next one arrives.
 //
-// A server that was started again has a new epoch, which a heartbeat's reply or a message shows. The
-// link then joins the server again, under the same incarnation and run. A server that has recovered
-// its state accepts the Join, and the link sends all unanswered entries again, with the same
-// payloads, under the new epoch. A server without its state refuses, which is a failure. A server
-// that continues from a checkpoint before this process's Join does not know the process: the link
-// joins the lead again, which announces the process to the server. After this and after any other
-// error of the Join, the next heartbeat's reply starts another Join. Heartbeats therefore
+// A server that was started again has a new epoch, which a heartbeat's reply or a message shows.
+// The link then joins the server again, under the same incarnation and run. A server that has
+// recovered its state accepts the Join, and the link sends all unanswered entries again, with the
+// same payloads, under the new epoch. A server without its state refuses, which is a failure. A
+// server that continues from a checkpoint before this process's Join does not know the process: the
+// link joins the lead again, which announces the process to the server. After this and after any
+// other error of the Join, the next heartbeat's reply starts another Join. Heartbeats therefore
 // determine how soon the client returns to a server: a reply after failed heartbeats also ends the
 // random wait for the stream.
 //
@@ -101,9 +101,9 @@ class ServerLink {
   void HeartbeatNow();
   // Sends queued entries while the stream accepts messages.
   void SendQueued();
-  // Call this after the client's own process was suspended. Restarts the measurement of silence, and
-  // sends no entry before the server has answered a new heartbeat: another process may have taken
-  // the worker's number meanwhile, and the server may have been restarted.
+  // Call this after the client's own process was suspended. Restarts the measurement of silence,
+  // and sends no entry before the server has answered a new heartbeat: another process may have
+  // taken the worker's number meanwhile, and the server may have been restarted.
   void Resume();
   // Ends the stream and the heartbeats. The link cannot be used afterwards.
   void Close();
@@ -146,8 +146,8 @@ class ServerLink {
   void OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& reply);
   void OnJoinError(const absl::Status& status);
 
-  // Returns true if the link can go on with a server of GENERATION. Otherwise reports the failure or
-  // the rollback.
+  // Returns true if the link can go on with a server of GENERATION. Otherwise reports the failure
+  // or the rollback.
   bool AcceptsGeneration(Generation generation);
   // Goes on with a server that continues alone from an earlier state, under the generation of its
   // REPLY to Join.

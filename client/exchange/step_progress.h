@@ -4,8 +4,8 @@
 //
 // After Stop, the waits for parameters, which may depend on other workers, end at once. The waits
 // for the pushes of the current step depend on the servers only and end after the drain time, so
-// that a stopped worker normally completes its step. After Drain, the waits for parameters end after
-// the drain time too, so that the worker can run one more step.
+// that a stopped worker normally completes its step. After Drain, the waits for parameters end
+// after the drain time too, so that the worker can run one more step.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
 #define THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
 
@@ -51,7 +51,8 @@ class StepProgress {
   // at once, WaitEncoded and WaitNext when the drain time has passed since the first call of Stop.
   // Any thread may call Stop.
   void Stop();
-  // Returns the end of the drain time; InfiniteFuture before Stop. Any thread may call this function.
+  // Returns the end of the drain time; InfiniteFuture before Stop. Any thread may call this
+  // function.
   absl::Time drain_end() const;
 
   // The training thread calls the functions below. The waits return the failure, if there is one.

@@ -54,9 +54,9 @@ class DeviceCodec {
   // Launches the encoding of v = residual + gradient and sets the residual to v minus the decoded
   // payload. If RESIDUAL is empty, encodes the gradient alone. Writes the payload to OUT and its
   // length to SIZE. THRESHOLD points to a word that belongs to the shard, initially 0, in which
-  // topk stores its prediction of the shard's next threshold. MEMORY is the shard's state for codecs
-  // that encode on the host. Both may be null if RESIDUAL is empty; powersgd then has no warm
-  // start.
+  // topk stores its prediction of the shard's next threshold. MEMORY is the shard's state for
+  // codecs that encode on the host. Both may be null if RESIDUAL is empty; powersgd then has no
+  // warm start.
   //
   // REQUIRES: all arrays and words are in GPU memory; the values are finite and fewer than 2^30;
   // WORKSPACE has WorkspaceBytes(count) bytes and begins at a multiple of 256 bytes; OUT has

@@ -67,8 +67,8 @@ struct ClientOptions {
   absl::Duration server_return;
   // The longest time from Stop to the end of Leave, without the caller's own computation.
   absl::Duration drain = absl::Seconds(30);
-  // Records the client's activities, and the offsets of the servers' clocks. Must outlive the client and
-  // the transport; null: no trace.
+  // Records the client's activities, and the offsets of the servers' clocks. Must outlive the
+  // client and the transport; null: no trace.
   Tracer* tracer = nullptr;
   // The longest time between two heartbeats. Frequent heartbeats also keep gRPC's threads awake.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);

@@ -46,8 +46,8 @@ class FakeServer final : public InProcessServer {
   // the shards, verdicts and run of the previous one; otherwise, it has no run and refuses all
   // Joins.
   void Restart(bool keep_state);
-  // From now on, the job has rounds: replies to Join state the shards' frontiers, and the first step
-  // that the worker has not finished.
+  // From now on, the job has rounds: replies to Join state the shards' frontiers, and the first
+  // step that the worker has not finished.
   void set_by_round();
   // Keeps a copy of the present state.
   void SaveCheckpoint();

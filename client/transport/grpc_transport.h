@@ -1,6 +1,6 @@
 // GrpcTransport: the Transport over gRPC, for one worker. It opens two connections per server, one
-// for the stream and one for control calls (Join, Leave, Heartbeat and Masters), so that a heartbeat
-// never waits for the transfer of a tensor.
+// for the stream and one for control calls (Join, Leave, Heartbeat and Masters), so that a
+// heartbeat never waits for the transfer of a tensor.
 //
 // Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server

@@ -17,7 +17,8 @@
 namespace thinwire::client {
 namespace {
 
-// The timeout of a Leave call. A worker that stops or has failed ends after this time at the latest.
+// The timeout of a Leave call. A worker that stops or has failed ends after this time at the
+// latest.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
 
 // Joins one server. Calls it again while it is unreachable.

@@ -63,8 +63,9 @@ struct JoinWait {
 // incarnation unless REQUEST states one. Returns one reply per server. In a job with rounds, all
 // replies have the same generation, which is at least LEAST.
 //
-// If a server refuses a stated incarnation, which was assigned after the step from which the servers
-// continue, the lead assigns a new one. Fails if another process has taken the worker's number.
+// If a server refuses a stated incarnation, which was assigned after the step from which the
+// servers continue, the lead assigns a new one. Fails if another process has taken the worker's
+// number.
 //
 // After an error, leaves the servers that it has joined, as LeaveServers does without retries.
 // Errors: the error of the first server that could not be joined; Cancelled if STOP is set.

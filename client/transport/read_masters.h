@@ -1,7 +1,7 @@
 // Reads the exact fp32 parameters (masters) of a whole model from all servers.
 //
-// A server sends its masters in chunks, each a run of values of one tensor. Every value of the model
-// must arrive exactly once.
+// A server sends its masters in chunks, each a run of values of one tensor. Every value of the
+// model must arrive exactly once.
 #ifndef THINWIRE_CLIENT_TRANSPORT_READ_MASTERS_H_
 #define THINWIRE_CLIENT_TRANSPORT_READ_MASTERS_H_
 
@@ -47,8 +47,8 @@ class MastersAssembly {
 };
 
 // Reads the masters of one server after another and returns the values of each tensor, row-major.
-// Calls an unreachable server again until PATIENCE has passed. Errors: the error of the first server
-// that could not be read, with its name; those of MastersAssembly; Cancelled if STOP is set.
+// Calls an unreachable server again until PATIENCE has passed. Errors: the error of the first
+// server that could not be read, with its name; those of MastersAssembly; Cancelled if STOP is set.
 absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport, Clock& clock,
                                                             const std::shared_ptr<StopSignal>& stop,
                                                             absl::Duration patience,

@@ -6,10 +6,10 @@
 //   ilog2       c - g ln(x1 + 1) / ln(x + 1)
 //
 // x1 is the first tested step, c the final accuracy, and g the distance to it at x1. A test has
-// normal noise. The posterior is computed by importance sampling: the shape (a, or k and d) is drawn
-// from its prior; the noise, c and g are drawn from their posterior, given the shape. Samples with c
-// outside [0, 1] or a negative g are impossible. The method follows Domhan et al. 2015 and Klein et
-// al. 2017; the three families are those of LC-PFN (Adriaensen et al. 2023).
+// normal noise. The posterior is computed by importance sampling: the shape (a, or k and d) is
+// drawn from its prior; the noise, c and g are drawn from their posterior, given the shape. Samples
+// with c outside [0, 1] or a negative g are impossible. The method follows Domhan et al. 2015 and
+// Klein et al. 2017; the three families are those of LC-PFN (Adriaensen et al. 2023).
 #ifndef THINWIRE_COMMON_CURVE_CURVE_PREDICTION_H_
 #define THINWIRE_COMMON_CURVE_CURVE_PREDICTION_H_
 

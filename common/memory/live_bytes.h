@@ -10,7 +10,8 @@ namespace thinwire {
 // Returns the number of bytes that operator new has allocated and operator delete has not freed.
 size_t LiveBytes();
 
-// Returns the largest LiveBytes() since the last call of ResetPeakBytes, or since the start of the program.
+// Returns the largest LiveBytes() since the last call of ResetPeakBytes, or since the start of the
+// program.
 size_t PeakBytes();
 void ResetPeakBytes();
 

@@ -2,8 +2,8 @@
 //
 //   parameter_group { match: "*.bias" weight_decay: 0 }
 //
-// A list of groups (AllGroups() of JobSpec) begins with group 0, which contains every tensor that no
-// other group matches. The first match among the other groups wins. Immutable.
+// A list of groups (AllGroups() of JobSpec) begins with group 0, which contains every tensor that
+// no other group matches. The first match among the other groups wins. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_GROUP_SPEC_H_
 #define THINWIRE_COMMON_SPEC_GROUP_SPEC_H_
 
@@ -23,8 +23,8 @@ struct GroupSpec {
   OptimizerSpec optimizer;
   std::optional<CodecSpec> push;  // the codec of gradients; nullopt: the job's codec
 
-  // Checks the settings of a group other than group 0. PLACE is the group's place in the job, such as
-  // "parameter_group[0]". JOB and SCHEDULE are the job's settings.
+  // Checks the settings of a group other than group 0. PLACE is the group's place in the job, such
+  // as "parameter_group[0]". JOB and SCHEDULE are the job's settings.
   Problems Validate(const std::string& place, const OptimizerSpec& job,
                     const ScheduleSpec& schedule) const;
   // Returns SCHEDULE, the job's schedule, with the learning rate of this group.

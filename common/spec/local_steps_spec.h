@@ -1,5 +1,5 @@
-// LocalStepsSpec selects the local steps of a worker and their optimizer (docs/training.md). A worker
-// with local steps trains with an optimizer of its own between two pushes. Immutable.
+// LocalStepsSpec selects the local steps of a worker and their optimizer (docs/training.md). A
+// worker with local steps trains with an optimizer of its own between two pushes. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_LOCAL_STEPS_SPEC_H_
 #define THINWIRE_COMMON_SPEC_LOCAL_STEPS_SPEC_H_
 

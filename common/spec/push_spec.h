@@ -3,8 +3,8 @@
 //   gradient -> clip -> momentum correction -> + residual (error feedback) -> codec -> wire
 //
 // The codec is fixed, changes once during the run (PushWarmup), or is chosen at run time by a rule
-// from a list of candidates or by trials (AdaptiveSpec). docs/training.md describes this sequence, docs/codecs.md the codecs.
-// Immutable.
+// from a list of candidates or by trials (AdaptiveSpec). docs/training.md describes this sequence,
+// docs/codecs.md the codecs. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
 #define THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
 
@@ -38,8 +38,8 @@ struct PushWarmup {
   bool operator==(const PushWarmup&) const = default;
 };
 
-// The number of tests in a trial of adaptive precision, so that a learning curve has enough points. A
-// trial has at least as many steps.
+// The number of tests in a trial of adaptive precision, so that a learning curve has enough points.
+// A trial has at least as many steps.
 inline constexpr uint32_t kTestsPerTrial = 8;
 
 // Adaptive precision: short trials of the arms choose the codec again and again

@@ -18,8 +18,8 @@ namespace thinwire {
 // more than 64 bytes. GOT may have any content.
 std::string DidYouMean(std::string_view got, std::span<const std::string_view> known);
 
-// Returns the InvalidArgument error for a word GOT that is not in KNOWN. Example: "optimizer: unknown
-// (expected sgd, adam or adamw, got \"adma\"; did you mean adam?)".
+// Returns the InvalidArgument error for a word GOT that is not in KNOWN. Example: "optimizer:
+// unknown (expected sgd, adam or adamw, got \"adma\"; did you mean adam?)".
 absl::Status UnknownWord(std::string_view field, std::string_view got,
                          std::span<const std::string_view> known);
 

@@ -1,5 +1,5 @@
-// LogLimit bounds the log lines that a peer or a fault can repeat. Some lines may follow each other at once; after them, one
-// line per interval. The next line says how many lines were left out.
+// LogLimit bounds the log lines that a peer or a fault can repeat. Some lines may follow each other
+// at once; after them, one line per interval. The next line says how many lines were left out.
 //
 //   if (const auto more = limit.Next(clock.Now())) LOG(INFO) << "worker 3 joined" << *more;
 #ifndef THINWIRE_COMMON_TIME_LOG_LIMIT_H_
@@ -21,11 +21,12 @@ namespace thinwire {
 // Thread-safe.
 class LogLimit {
  public:
-  // BURST lines may follow each other at once. Each INTERVAL allows one more line, up to BURST. REQUIRES: both are positive.
+  // BURST lines may follow each other at once. Each INTERVAL allows one more line, up to BURST.
+  // REQUIRES: both are positive.
   LogLimit(int burst, absl::Duration interval) : burst_(burst), interval_(interval) {}
 
-  // Returns the end of a line that is logged at NOW: "" or, after lines that were left out, " (41 more like this)". Returns
-  // nullopt if the line must not be logged.
+  // Returns the end of a line that is logged at NOW: "" or, after lines that were left out, " (41
+  // more like this)". Returns nullopt if the line must not be logged.
   std::optional<std::string> Next(absl::Time now) {
     absl::MutexLock lock(&mu_);
     // A limit that was not used for a while is as a new one.

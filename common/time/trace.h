@@ -1,11 +1,12 @@
-// Tracer records the times of a process's activities (spans) and writes them as a trace file: JSON in the Trace Event Format,
-// which https://ui.perfetto.dev shows.
+// Tracer records the times of a process's activities (spans) and writes them as a trace file: JSON
+// in the Trace Event Format, which https://ui.perfetto.dev shows.
 //
 //   TraceSpan span(tracer, "training", "step", {.step = step});   // from here to the end of the block
 //
-// A span belongs to a lane, which the viewer shows as one line: a thread, or a numbered activity of its own. Spans of a lane
-// must be nested or apart. The file also has the offsets to the clocks of other processes, with which `thinwire trace merge`
-// aligns the files of a job. A process that writes no trace has no Tracer, so a span then costs a comparison with null.
+// A span belongs to a lane, which the viewer shows as one line: a thread, or a numbered activity of
+// its own. Spans of a lane must be nested or apart. The file also has the offsets to the clocks of
+// other processes, with which `thinwire trace merge` aligns the files of a job. A process that
+// writes no trace has no Tracer, so a span then costs a comparison with null.
 #ifndef THINWIRE_COMMON_TIME_TRACE_H_
 #define THINWIRE_COMMON_TIME_TRACE_H_
 
@@ -36,7 +37,8 @@ struct SpanLabels {
 // Thread-safe.
 class Tracer {
  public:
-  // When this many spans are recorded, each new span replaces the oldest one. They take about 12 MB.
+  // When this many spans are recorded, each new span replaces the oldest one. They take about 12
+  // MB.
   static constexpr size_t kMaxSpanCount = 131'072;
   // A measured clock offset is used for this long, unless one with a shorter round trip follows.
   static constexpr absl::Duration kOffsetAge = absl::Minutes(1);
@@ -50,7 +52,8 @@ class Tracer {
     SpanLabels labels;
   };
 
-  // PROCESS is a name such as "worker 3". The time of CLOCK counts from the Unix epoch; CLOCK must outlive the tracer.
+  // PROCESS is a name such as "worker 3". The time of CLOCK counts from the Unix epoch; CLOCK must
+  // outlive the tracer.
   Tracer(std::string process, Clock& clock, size_t max_span_count = kMaxSpanCount)
       : process_(std::move(process)), clock_(clock), max_span_count_(max_span_count) {
     spans_.reserve(max_span_count);  // so that no span waits until the others are moved
@@ -59,7 +62,8 @@ class Tracer {
   absl::Time Now() { return clock_.Now(); }
 
   void Add(const Span& span) ABSL_LOCKS_EXCLUDED(mu_);
-  // Records that PEER, a name as PROCESS, answered at its time PEER_TIME a call that lasted from SENT to RECEIVED.
+  // Records that PEER, a name as PROCESS, answered at its time PEER_TIME a call that lasted from
+  // SENT to RECEIVED.
   void AddClockSample(const std::string& peer, absl::Time sent, absl::Time received,
                       absl::Time peer_time) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -69,7 +73,8 @@ class Tracer {
   absl::Status Write(const std::string& path) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // The clock of a peer minus the clock of this process. The error is at most half of the round trip.
+  // The clock of a peer minus the clock of this process. The error is at most half of the round
+  // trip.
   struct ClockOffset {
     absl::Duration offset;
     absl::Duration round_trip;

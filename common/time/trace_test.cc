@@ -79,7 +79,8 @@ TEST_F(TracerTest, TheNewestSpansAreKeptAndTheOthersCounted) {
 
 TEST_F(TracerTest, TheOffsetOfTheShortestRoundTripIsKeptForAMinute) {
   Tracer tracer("worker 0", clock_);
-  // A call with its round trip in milliseconds. The peer's clock is two seconds ahead; the peer answers at the end of the call.
+  // A call with its round trip in milliseconds. The peer's clock is two seconds ahead; the peer
+  // answers at the end of the call.
   const auto call = [&](int round_trip) {
     const absl::Time sent = clock_.Now();
     clock_.Advance(absl::Milliseconds(round_trip));

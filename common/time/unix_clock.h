@@ -1,5 +1,5 @@
-// UnixClock: a clock whose time counts from the Unix epoch and never decreases. It adds steady time to the date of its
-// construction, so a later correction of the system's date does not change it.
+// UnixClock: a clock whose time counts from the Unix epoch and never decreases. It adds steady time
+// to the date of its construction, so a later correction of the system's date does not change it.
 #ifndef THINWIRE_COMMON_TIME_UNIX_CLOCK_H_
 #define THINWIRE_COMMON_TIME_UNIX_CLOCK_H_
 

@@ -1,6 +1,6 @@
-// Watchdog tells systemd at regular intervals that this process works (sd_notify, WATCHDOG=1). systemd kills a service of
-// a unit with WatchdogSec= that is silent for that time, for example because its control thread hangs. In a process
-// without such a unit, a Watchdog does nothing.
+// Watchdog tells systemd at regular intervals that this process works (sd_notify, WATCHDOG=1).
+// systemd kills a service of a unit with WatchdogSec= that is silent for that time, for example
+// because its control thread hangs. In a process without such a unit, a Watchdog does nothing.
 //
 //   Watchdog watchdog([&job](Watchdog::Alive alive) { job.Tick(alive); });
 #ifndef THINWIRE_COMMON_TIME_WATCHDOG_H_
@@ -19,8 +19,9 @@ class Watchdog {
  public:
   using Alive = std::function<void()>;
 
-  // Calls CHECK three times per WatchdogSec=, on a thread of this object. CHECK passes its argument to the part of the
-  // process that must work. That part calls it, on any thread, also after the end of this object; each call notifies systemd.
+  // Calls CHECK three times per WatchdogSec=, on a thread of this object. CHECK passes its argument
+  // to the part of the process that must work. That part calls it, on any thread, also after the
+  // end of this object; each call notifies systemd.
   explicit Watchdog(std::function<void(Alive)> check);
   // Blocks until the last call of CHECK has returned.
   ~Watchdog();

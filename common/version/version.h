@@ -1,5 +1,5 @@
-// The version of this build. The functions have a source file of their own: every commit changes the
-// git revision, and Bazel then compiles only that source file again.
+// The version of this build. The functions have a source file of their own: every commit changes
+// the git revision, and Bazel then compiles only that source file again.
 #ifndef THINWIRE_COMMON_VERSION_VERSION_H_
 #define THINWIRE_COMMON_VERSION_VERSION_H_
 

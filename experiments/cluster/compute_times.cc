@@ -183,9 +183,9 @@ absl::Duration ComputeTimes::Drawn(WorkerId worker, uint64_t pass) const {
   return absl::ZeroDuration();
 }
 
-// The pauses begin as a Poisson process: each window of pause_every_seconds has a Poisson-distributed
-// number of them, at uniform times. The window's random numbers depend on its number only, so no
-// earlier window is needed.
+// The pauses begin as a Poisson process: each window of pause_every_seconds has a
+// Poisson-distributed number of them, at uniform times. The window's random numbers depend on its
+// number only, so no earlier window is needed.
 absl::Duration ComputeTimes::Paused(WorkerId worker, absl::Duration begin,
                                     absl::Duration work) const {
   const double every = spec_.pause_every_seconds();

@@ -1,7 +1,7 @@
 // ComputeTimes draws the virtual time of one forward and backward pass of a worker (ComputeTime in
-// proto/experiment.proto). A step has one pass, or one for every accumulated batch and every local step.
-// A time depends only on the seed, the worker and the number of the pass, so the order of calls does not
-// matter. Immutable.
+// proto/experiment.proto). A step has one pass, or one for every accumulated batch and every local
+// step. A time depends only on the seed, the worker and the number of the pass, so the order of
+// calls does not matter. Immutable.
 //
 // A worker does not compute during its pauses. A pause that begins during another one extends it.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
@@ -30,11 +30,11 @@ class ComputeTimes {
   static absl::StatusOr<ComputeTimes> Make(const ComputeTime& spec, const std::string& folder,
                                            uint64_t seed);
 
-  // Returns the computing time of WORKER's pass number PASS if it begins at time BEGIN: the drawn time,
-  // and the time of every pause of the worker that delays it.
+  // Returns the computing time of WORKER's pass number PASS if it begins at time BEGIN: the drawn
+  // time, and the time of every pause of the worker that delays it.
   absl::Duration Of(WorkerId worker, uint64_t pass, absl::Duration begin) const;
-  // Returns the computing time of WORKER's STEP if it begins at time BEGIN and has PASSES passes. A step
-  // with all its examples has STEP_PASSES of them.
+  // Returns the computing time of WORKER's STEP if it begins at time BEGIN and has PASSES passes. A
+  // step with all its examples has STEP_PASSES of them.
   absl::Duration OfStep(WorkerId worker, Step step, uint64_t step_passes, uint64_t passes,
                         absl::Duration begin) const;
 

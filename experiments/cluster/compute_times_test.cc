@@ -57,8 +57,8 @@ TEST(ComputeTimesTest, AConstantTimeIsTheMean) {
   EXPECT_EQ(Seconds(times, 3, 4, 5), 0.25);
 }
 
-// The mean of 200,000 draws deviates by more than 5 / sqrt(200,000) = 1.1 % of the standard deviation
-// with a probability below 1e-6.
+// The mean of 200,000 draws deviates by more than 5 / sqrt(200,000) = 1.1 % of the standard
+// deviation with a probability below 1e-6.
 TEST(ComputeTimesTest, ExponentialTimesHaveTheirMomentsAboveTheMinimum) {
   ComputeTime spec;
   spec.set_distribution(ComputeTime::Distribution::exponential);
@@ -108,8 +108,8 @@ TEST(ComputeTimesTest, TheFirstWorkersAreSlow) {
 }
 
 // A worker that computes without end is paused for a part of the time. A pause begins after an
-// exponential time of mean 10 s, and lasts for 1 s; one that begins during another extends it, which
-// makes the mean pause 10 (exp(0.1) - 1) s (the busy period of the M/D/infinity queue).
+// exponential time of mean 10 s, and lasts for 1 s; one that begins during another extends it,
+// which makes the mean pause 10 (exp(0.1) - 1) s (the busy period of the M/D/infinity queue).
 TEST(ComputeTimesTest, PausesDelayTheComputationAsOftenAsStated) {
   ComputeTime spec;
   spec.set_mean_seconds(0.5);

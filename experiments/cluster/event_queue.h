@@ -1,5 +1,5 @@
-// EventQueue runs functions in the order of their virtual times. Functions with equal times run in the
-// order in which they were added, so a run is deterministic. Not thread-safe.
+// EventQueue runs functions in the order of their virtual times. Functions with equal times run in
+// the order in which they were added, so a run is deterministic. Not thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_EVENT_QUEUE_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_EVENT_QUEUE_H_
 

@@ -43,8 +43,8 @@ std::vector<CodecId> Codecs(const RunSpec& spec) {
 }
 
 TEST(FastestCodecsTest, ATimePerShardMakesASmallLayerUseACheaperCodec) {
-  // A byte takes 8 ns at 1 Gbit/s. One bit saves 7 ns per value of the matrix: more than its 2 ns and 20 us per
-  // shard. It saves 2.8 us of the convolution.
+  // A byte takes 8 ns at 1 Gbit/s. One bit saves 7 ns per value of the matrix: more than its 2 ns
+  // and 20 us per shard. It saves 2.8 us of the convolution.
   EXPECT_EQ(Codecs(SpecOf(1000)),
             (std::vector<CodecId>{CodecId::kFp8E5m2, CodecId::kTable1, CodecId::kFp8E5m2}));
 }

@@ -90,8 +90,8 @@ struct Network::State {
 
   void Send(size_t from, size_t to, uint64_t bytes, std::function<void()> delivered);
 
-  // Adds FLOW to its directions and its group, or removes it. A flow that becomes or remains the only
-  // one of a direction changes its group.
+  // Adds FLOW to its directions and its group, or removes it. A flow that becomes or remains the
+  // only one of a direction changes its group.
   void Start(Flow& flow);
   void Stop(Flow& flow);
   // Adds a flow whose first message has BITS left to its group.
@@ -100,8 +100,8 @@ struct Network::State {
   double Leave(Flow& flow);
   bool IsShared(size_t direction) const { return directions[direction].flows.size() > 1; }
 
-  // Ends all messages whose time has come, sets the rates if flows have started or stopped, and calls
-  // itself at the next end of a message.
+  // Ends all messages whose time has come, sets the rates if flows have started or stopped, and
+  // calls itself at the next end of a message.
   void Step();
   void EndMessages();
   // Sets the rates of all groups by progressive filling.

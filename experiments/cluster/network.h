@@ -1,14 +1,16 @@
-// Network models the links of the machines. Every machine has one link to a switch that is never the
-// bottleneck. A link carries its bandwidth in each direction at the same time. Messages that share a
-// direction of a link share its bandwidth equally, like TCP connections; messages of the same sender
-// and receiver are sent one after the other. The last bit of a message arrives one latency of both
-// links after it was sent. Messages carry no data: the caller keeps the data until the delivery.
+// Network models the links of the machines. Every machine has one link to a switch that is never
+// the bottleneck. A link carries its bandwidth in each direction at the same time. Messages that
+// share a direction of a link share its bandwidth equally, like TCP connections; messages of the
+// same sender and receiver are sent one after the other. The last bit of a message arrives one
+// latency of both links after it was sent. Messages carry no data: the caller keeps the data until
+// the delivery.
 //
 //   time of a message of B bytes between otherwise idle links:  8 B / min(rates)  +  both latencies
 //
 // The rates of messages that are sent at the same time are max-min fair: a direction divides its
-// bandwidth equally, except that it passes on the bandwidth that a message cannot use because of its
-// other link. Rates change when a message starts or ends. Times are rounded to whole nanoseconds.
+// bandwidth equally, except that it passes on the bandwidth that a message cannot use because of
+// its other link. Rates change when a message starts or ends. Times are rounded to whole
+// nanoseconds.
 //
 // A start or an end takes constant time if every message shares at most one direction with others,
 // for example if many workers send to one server. Otherwise it takes time in proportion to the
@@ -49,8 +51,9 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Sends BYTES from machine FROM to machine TO and calls DELIVERED when the last bit has arrived. A
-  // message of a machine to itself takes no time. REQUIRES: FROM and TO are below the number of links.
+  // Sends BYTES from machine FROM to machine TO and calls DELIVERED when the last bit has arrived.
+  // A message of a machine to itself takes no time. REQUIRES: FROM and TO are below the number of
+  // links.
   void Send(size_t from, size_t to, uint64_t bytes, std::function<void()> delivered);
 
   // Returns the bytes that the machine has sent, without messages to itself.

@@ -123,8 +123,8 @@ TEST(NetworkTest, BandwidthThatASlowReceiverCannotUseGoesToTheOthers) {
 }
 
 TEST(NetworkTest, BandwidthThatAMessageLosesAtItsReceiverGoesToTheOthersOfItsSender) {
-  // Machine 0 sends to 3 and 4; machines 1 and 2 send to 3 too. The three messages to machine 3 get a
-  // third each, so the message to machine 4 gets two thirds.
+  // Machine 0 sends to 3 and 4; machines 1 and 2 send to 3 too. The three messages to machine 3 get
+  // a third each, so the message to machine 4 gets two thirds.
   Wire wire(Links(5));
   wire.Send(0, 3, kMegabitBytes);
   wire.Send(1, 3, kMegabitBytes);
@@ -191,7 +191,8 @@ TEST(NetworkTest, MessagesOfOtherMachinesChangeNoTime) {
       if (others) wire.SendAt(seconds, 4 + to, 4 + from, bytes);
     }
     std::vector<double> times;
-    // The messages are numbered in the order of their sends: with others, every second one is first.
+    // The messages are numbered in the order of their sends: with others, every second one is
+    // first.
     for (const auto& [message, seconds] : wire.Run()) {
       if (!others || message % 2 == 0) times.push_back(seconds);
     }
@@ -209,8 +210,8 @@ struct TestMessage {
   double start;
 };
 
-// Returns the rates of the messages for which OPEN is true, by the definition of max-min fairness: all
-// rates rise together, and a message stops rising when one of its directions is full.
+// Returns the rates of the messages for which OPEN is true, by the definition of max-min fairness:
+// all rates rise together, and a message stops rising when one of its directions is full.
 std::vector<double> FairRates(const std::vector<LinkSpec>& links,
                               const std::vector<TestMessage>& messages, std::vector<bool> open) {
   std::vector<double> rates(messages.size(), 0);

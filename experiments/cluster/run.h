@@ -26,8 +26,8 @@ struct RunSpec {
 // The resources of the process that a run uses.
 struct RunControl {
   uint32_t threads = 1;  // threads that compute gradients; the result does not depend on them
-  // Called now and then with the finished part of the run, 0 to 1. If it returns false, the run ends
-  // with a Cancelled error. Null: never called.
+  // Called now and then with the finished part of the run, 0 to 1. If it returns false, the run
+  // ends with a Cancelled error. Null: never called.
   std::function<bool(double done)> progress;
 };
 

@@ -31,7 +31,8 @@ struct Gradient {
   std::vector<std::span<const float>> const_tensors;
 };
 
-// Computes the gradients of the local steps of STEP and sets GRADIENT to the difference of the parameters.
+// Computes the gradients of the local steps of STEP and sets GRADIENT to the difference of the
+// parameters.
 absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worker, Step step,
                                               Tensors parameters, Tensors gradient,
                                               client::LocalSteps& local) {
@@ -50,8 +51,8 @@ absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worke
   return sum;
 }
 
-// Returns the error of PUSH, which was encoded from VALUES. With error feedback, the residual is the
-// error.
+// Returns the error of PUSH, which was encoded from VALUES. With error feedback, the residual is
+// the error.
 absl::StatusOr<EncodingError> ErrorOf(const PushEntry& push, std::span<const float> values,
                                       const StepEncoder& encoder) {
   EncodingError error;

@@ -1,6 +1,6 @@
-// The work of a worker in one step: the gradient, or the difference of local steps, clipped and encoded
-// as one push per shard, as worker/trainer.cc and client/exchange do it. Runs on a thread of the
-// TaskPool.
+// The work of a worker in one step: the gradient, or the difference of local steps, clipped and
+// encoded as one push per shard, as worker/trainer.cc and client/exchange do it. Runs on a thread
+// of the TaskPool.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
 
@@ -46,8 +46,9 @@ struct StepEncoder {
   bool error_feedback = true;  // the residuals contain the errors; read only to measure them
 };
 
-// Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. Local steps change PARAMETERS and
-// restore them. A step without examples gives pushes without values. Errors: those of the task and of the encoder.
+// Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. Local steps change
+// PARAMETERS and restore them. A step without examples gives pushes without values. Errors: those
+// of the task and of the encoder.
 absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,
                                          Tensors parameters, const StepEncoder& encoder);
 

@@ -1,6 +1,6 @@
 // TaskPool runs functions on threads of its own, each with its own LearningTask. A simulated worker
-// starts to compute at one virtual time, and its result is needed at a later one: between the two, the
-// thread computes while the simulation runs on. Thread-safe.
+// starts to compute at one virtual time, and its result is needed at a later one: between the two,
+// the thread computes while the simulation runs on. Thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_TASK_POOL_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_TASK_POOL_H_
 

@@ -1,6 +1,6 @@
 // The efficiency table compares the exchange of gTop-k (Shi et al. 2019, arXiv 1901.04359) with
-// thinwire's, for the networks and the cost model of the paper. An efficiency is the time that a worker
-// computes, divided by the time of a step.
+// thinwire's, for the networks and the cost model of the paper. An efficiency is the time that a
+// worker computes, divided by the time of a step.
 //
 //   method             source                  step time
 //   dense, Top-k,      formulas                compute + select + formula of the paper (exchange_times.h)
@@ -12,12 +12,14 @@
 //   thinwire gTop-k                            time instead of encode_ns_per_value
 //
 // The paper's two sets of figures do not agree, and neither agrees with its formulas: the measured
-// communication of gTop-k at 32 workers takes 5 to 70 times as long as the formula says. All rows except
-// those of the published throughput start from the measured compute and selection times. All rows except
-// the published ones use links of the same alpha and beta, so they can be compared with each other.
+// communication of gTop-k at 32 workers takes 5 to 70 times as long as the formula says. All rows
+// except those of the published throughput start from the measured compute and selection times. All
+// rows except the published ones use links of the same alpha and beta, so they can be compared with
+// each other.
 //
-// thinwire's rows have a server beside each worker. Payload bytes are measured (shard_bytes.h). The paper
-// selects on the processor that computes, so its slow selection is to be compared without overlap.
+// thinwire's rows have a server beside each worker. Payload bytes are measured (shard_bytes.h). The
+// paper selects on the processor that computes, so its slow selection is to be compared without
+// overlap.
 #ifndef THINWIRE_EXPERIMENTS_EFFICIENCY_EFFICIENCY_TABLE_H_
 #define THINWIRE_EXPERIMENTS_EFFICIENCY_EFFICIENCY_TABLE_H_
 

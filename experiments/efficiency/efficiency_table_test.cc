@@ -59,8 +59,8 @@ class EfficiencyTableTest : public ::testing::Test {
 std::vector<EfficiencyRow>* EfficiencyTableTest::rows_ = nullptr;
 
 TEST_F(EfficiencyTableTest, EveryMethodHasItsRows) {
-  // Three by formulas; four at 32 workers from the paper; two for each dense method and four for each
-  // sparse one in virtual time.
+  // Three by formulas; four at 32 workers from the paper; two for each dense method and four for
+  // each sparse one in virtual time.
   EXPECT_EQ(rows_->size(), 2 * (3 + 2 * 2 + 2 * 4) + 4);
   for (const EfficiencyRow& row : *rows_) {
     EXPECT_EQ(row.network, "ResNet-20");
@@ -130,8 +130,8 @@ TEST(EfficiencyTableErrorTest, ValuesOutOfRangeAreRefusedByName) {
               HasSubstr("got 4 values"));
 }
 
-// The efficiencies of the published networks at 32 workers. They rest on overlap and on the one-pass
-// selection: the table also has the efficiencies without them.
+// The efficiencies of the published networks at 32 workers. They rest on overlap and on the
+// one-pass selection: the table also has the efficiencies without them.
 TEST(EfficiencyFileTest, ThinwireReachesItsEfficienciesForThePublishedNetworks) {
   std::ifstream file("experiments/gtopk.textproto");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -1,6 +1,6 @@
-// The communication times of Shi et al. 2019 (arXiv 1901.04359, section 4), in seconds. A message of n
-// values takes alpha + n beta. P workers, a power of two, exchange the gradients of a model of m values;
-// sparse methods select k values of each gradient. An index counts as a value.
+// The communication times of Shi et al. 2019 (arXiv 1901.04359, section 4), in seconds. A message
+// of n values takes alpha + n beta. P workers, a power of two, exchange the gradients of a model of
+// m values; sparse methods select k values of each gradient. An index counts as a value.
 //
 //   dense    ring all-reduce: 2 (P - 1) messages of m / P values, one after the other
 //   Top-k    all-gather by recursive doubling: log2 P messages of 2k, 4k, 8k, ... values

@@ -79,8 +79,8 @@ class Simulation {
     Forward(worker);
   }
 
-  // Begins the next part of the forward pass if its parameters are there. The forward pass needs the
-  // shards in the reverse order of the backward pass.
+  // Begins the next part of the forward pass if its parameters are there. The forward pass needs
+  // the shards in the reverse order of the backward pass.
   void Forward(uint32_t worker) {
     Worker& state = workers_[worker];
     if (state.computing) return;

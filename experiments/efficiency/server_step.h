@@ -1,17 +1,17 @@
-// ServerStepSeconds simulates synchronous steps of workers and servers in virtual time and returns the
-// time of one step. Server i shares the machine and the link of worker i.
+// ServerStepSeconds simulates synchronous steps of workers and servers in virtual time and returns
+// the time of one step. Server i shares the machine and the link of worker i.
 //
 //   worker   forward pass | backward pass | encode each shard and push it     ... wait for the parameters
 //   server                                  when all workers have pushed a shard: send its parameters
 //
-// Without overlap, a worker encodes after the backward pass and begins the forward pass when it has all
-// parameters. With overlap, as in thinwire's client (docs/architecture.md, "A push's life"), a worker
-// encodes a shard as soon as the backward pass has its gradient, on another processor than that of the
-// passes, and the forward pass waits only for the parameters that it needs next.
+// Without overlap, a worker encodes after the backward pass and begins the forward pass when it has
+// all parameters. With overlap, as in thinwire's client (docs/architecture.md, "A push's life"), a
+// worker encodes a shard as soon as the backward pass has its gradient, on another processor than
+// that of the passes, and the forward pass waits only for the parameters that it needs next.
 //
-// The model makes these assumptions: all workers compute equally long; the forward pass takes a third
-// of the time; computing and encoding take the same time for each shard; servers and headers of
-// messages cost nothing.
+// The model makes these assumptions: all workers compute equally long; the forward pass takes a
+// third of the time; computing and encoding take the same time for each shard; servers and headers
+// of messages cost nothing.
 #ifndef THINWIRE_EXPERIMENTS_EFFICIENCY_SERVER_STEP_H_
 #define THINWIRE_EXPERIMENTS_EFFICIENCY_SERVER_STEP_H_
 

@@ -16,9 +16,9 @@
 namespace thinwire::lab {
 namespace {
 
-// The standard deviation of the parameters. A selected value changes its parameter by about a quarter
-// of it, so that the exact deltas take as many bits for each value as in training (docs/deltas.md,
-// "Valid combinations").
+// The standard deviation of the parameters. A selected value changes its parameter by about a
+// quarter of it, so that the exact deltas take as many bits for each value as in training
+// (docs/deltas.md, "Valid combinations").
 constexpr float kScale = 0.05f;
 
 // Returns approximately normal numbers of variance 1. Stream KEY is used in no other call.

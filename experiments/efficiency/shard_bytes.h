@@ -1,6 +1,7 @@
-// ShardBytes measures the payloads of one shard with the codecs and the publisher of thinwire's workers
-// and servers, on normally distributed gradients that are independent between the workers. Gradients of
-// a real model select more common indices, which makes the exact deltas of `top-k` smaller.
+// ShardBytes measures the payloads of one shard with the codecs and the publisher of thinwire's
+// workers and servers, on normally distributed gradients that are independent between the workers.
+// Gradients of a real model select more common indices, which makes the exact deltas of `top-k`
+// smaller.
 //
 //   fp8      push fp8_e5m2                    pull delta_fp8_e5m2
 //   onebit   push onebit                      pull delta_onebit

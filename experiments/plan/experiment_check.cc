@@ -16,7 +16,8 @@ namespace {
 constexpr uint32_t kMostTests = 10000;
 constexpr size_t kLongestName = 63;
 
-// The name of an axis or of a setting stands in files of comma-separated values and in "AXIS=SETTING".
+// The name of an axis or of a setting stands in files of comma-separated values and in
+// "AXIS=SETTING".
 bool IsSettingName(const std::string& name) {
   return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, [](char c) {
     return c >= ' ' && c <= '~' && c != '=' && c != ',' && c != '"';

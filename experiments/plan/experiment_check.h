@@ -1,5 +1,5 @@
-// Checks the parts of an experiment that are the same for all cases: names, numbers, and the axes and
-// settings that figures, claims and `quick` name.
+// Checks the parts of an experiment that are the same for all cases: names, numbers, and the axes
+// and settings that figures, claims and `quick` name.
 #ifndef THINWIRE_EXPERIMENTS_PLAN_EXPERIMENT_CHECK_H_
 #define THINWIRE_EXPERIMENTS_PLAN_EXPERIMENT_CHECK_H_
 
@@ -23,11 +23,12 @@ inline constexpr const char* kResultColumns[] = {
     "examples",  "push_bytes",  "pull_bytes",          "busy",          "test_accuracy",
     "test_loss", "late_pushes", "dropped_pushes",      "parameters_crc"};
 
-// Returns one line for each problem of EXPERIMENT, which begins with the place of its field in PLACES.
+// Returns one line for each problem of EXPERIMENT, which begins with the place of its field in
+// PLACES.
 std::vector<std::string> ExperimentProblems(const Experiment& experiment, const PathPlaces& places);
 
-// Returns OK if TEXT is AXIS=SETTING with the names of a setting of EXPERIMENT. Errors: InvalidArgument
-// with the known names.
+// Returns OK if TEXT is AXIS=SETTING with the names of a setting of EXPERIMENT. Errors:
+// InvalidArgument with the known names.
 absl::Status CheckSettingText(const Experiment& experiment, const std::string& text);
 
 }  // namespace thinwire::lab

@@ -1,8 +1,8 @@
 // Reads an experiment file (proto/experiment.proto in protobuf's text format) and plans its runs.
 //
-// The cases of an experiment are all combinations of one setting of each axis; the last axis changes
-// fastest. Every case runs once per seed. Later parts replace earlier ones, field by field; a repeated
-// field is replaced as a whole:
+// The cases of an experiment are all combinations of one setting of each axis; the last axis
+// changes fastest. Every case runs once per seed. Later parts replace earlier ones, field by field;
+// a repeated field is replaced as a whole:
 //
 //   job, machines  <  quick.job, quick.machines (with --quick)  <  axis[i].setting[j], in the order of the axes
 //

@@ -1,5 +1,5 @@
-// Runs a case as real processes of this machine, with `thinwire train`, and returns its report as the
-// result of a run.
+// Runs a case as real processes of this machine, with `thinwire train`, and returns its report as
+// the result of a run.
 #ifndef THINWIRE_EXPERIMENTS_PLAN_REAL_RUN_H_
 #define THINWIRE_EXPERIMENTS_PLAN_REAL_RUN_H_
 
@@ -22,8 +22,8 @@ struct RealRunOptions {
   std::string folder;    // for the job file, the report and the log of the newest run
 };
 
-// Runs SPEC. A signal that TERMINATION receives ends the processes. Errors: Cancelled after a signal;
-// Unavailable with the path of the log if the run fails. REQUIRES: CheckReal accepts SPEC.
+// Runs SPEC. A signal that TERMINATION receives ends the processes. Errors: Cancelled after a
+// signal; Unavailable with the path of the log if the run fails. REQUIRES: CheckReal accepts SPEC.
 absl::StatusOr<RunResult> RunReal(const RunSpec& spec, const RealRunOptions& options,
                                   Termination& termination);
 

@@ -23,8 +23,8 @@ std::string TimeText(absl::Duration time) {
       absl::Trunc(time, time < absl::Hours(1) ? absl::Seconds(1) : absl::Minutes(1)));
 }
 
-// Shows the part of the runs that is finished, and the time that the others need at the speed so far.
-// Not thread-safe.
+// Shows the part of the runs that is finished, and the time that the others need at the speed so
+// far. Not thread-safe.
 class RunProgress {
  public:
   RunProgress(const Plan& plan, size_t stored_count, Clock& clock, Console& console)

@@ -1,5 +1,6 @@
-// Runs an experiment: every run of its plan, one after the other, each on all threads. A finished result
-// is stored at once, so an experiment that was stopped goes on with the first run without a result.
+// Runs an experiment: every run of its plan, one after the other, each on all threads. A finished
+// result is stored at once, so an experiment that was stopped goes on with the first run without a
+// result.
 #ifndef THINWIRE_EXPERIMENTS_PLAN_RUNNER_H_
 #define THINWIRE_EXPERIMENTS_PLAN_RUNNER_H_
 
@@ -30,9 +31,9 @@ struct RunnerParts {
   std::function<bool()> stopped;  // returns true once the experiment is to stop
 };
 
-// Runs all runs of PLAN that have no stored result and writes the tables. Shows the progress on CONSOLE.
-// Errors: Cancelled if `stopped` returned true; errors of the runs, with the case and the seed; those of
-// PrepareFolder and of the file system.
+// Runs all runs of PLAN that have no stored result and writes the tables. Shows the progress on
+// CONSOLE. Errors: Cancelled if `stopped` returned true; errors of the runs, with the case and the
+// seed; those of PrepareFolder and of the file system.
 absl::Status RunPlan(const Plan& plan, const RunnerOptions& options, const RunnerParts& parts,
                      Clock& clock, Console& console);
 

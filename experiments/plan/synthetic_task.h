@@ -4,8 +4,8 @@
 //   m[i]     depends on the seed and i
 //   noise    depends on the seed, the worker, the local step and i
 //
-// A random number is a sum of four uniform ones, scaled to the standard deviation 1. That is close enough
-// to a normal distribution here, and takes one hash per value.
+// A random number is a sum of four uniform ones, scaled to the standard deviation 1. That is close
+// enough to a normal distribution here, and takes one hash per value.
 #ifndef THINWIRE_EXPERIMENTS_PLAN_SYNTHETIC_TASK_H_
 #define THINWIRE_EXPERIMENTS_PLAN_SYNTHETIC_TASK_H_
 
@@ -18,8 +18,9 @@
 
 namespace thinwire::lab {
 
-// Returns a task whose parameters begin at 0. A gradient counts as TASK.gradient_examples() examples.
-// Uses the examples, the local steps and the seed of TASK. REQUIRES: CheckMachines accepts SPEC.
+// Returns a task whose parameters begin at 0. A gradient counts as TASK.gradient_examples()
+// examples. Uses the examples, the local steps and the seed of TASK. REQUIRES: CheckMachines
+// accepts SPEC.
 std::unique_ptr<LearningTask> MakeSyntheticTask(const SyntheticTask& spec, uint32_t workers,
                                                 const TaskSpec& task);
 

@@ -1,7 +1,7 @@
 // LearningTasks of a run: the job's model and dataset, or the synthetic task of its machines.
 //
-// A gradient of the job's task is bit-equal to that of a worker process: the same batch, the same random
-// seed, and LibTorch with one thread. Two parts differ from a worker process:
+// A gradient of the job's task is bit-equal to that of a worker process: the same batch, the same
+// random seed, and LibTorch with one thread. Two parts differ from a worker process:
 //   - The running moments of batch normalization are not kept between steps, because the gradient does
 //     not depend on them. Test() computes them anew at the given parameters (docs/decisions/0106).
 //   - A TorchScript model computes one gradient at a time, because its random operators draw from a
@@ -21,19 +21,20 @@
 
 namespace thinwire::lab {
 
-// Makes LibTorch compute every gradient with one thread. Call it once per process, before a task is made.
+// Makes LibTorch compute every gradient with one thread. Call it once per process, before a task is
+// made.
 void UseOneThreadPerTask();
 
-// TaskSource makes the tasks of one run after the other. It keeps the dataset of the last run in memory,
-// which all tasks share. Not thread-safe.
+// TaskSource makes the tasks of one run after the other. It keeps the dataset of the last run in
+// memory, which all tasks share. Not thread-safe.
 class TaskSource {
  public:
-  // Returns the function that makes the tasks of SPEC. Errors: InvalidArgument for settings that the
-  // laboratory does not support; those of LoadDatasets.
+  // Returns the function that makes the tasks of SPEC. Errors: InvalidArgument for settings that
+  // the laboratory does not support; those of LoadDatasets.
   absl::StatusOr<MakeLearningTask> TasksOf(const RunSpec& spec);
 
-  // Returns a hash of the dataset and of the model file of SPEC; 0 for a synthetic task. Errors: those of
-  // LoadDatasets, and NotFound if the model file cannot be read.
+  // Returns a hash of the dataset and of the model file of SPEC; 0 for a synthetic task. Errors:
+  // those of LoadDatasets, and NotFound if the model file cannot be read.
   absl::StatusOr<uint64_t> ContentHashOf(const RunSpec& spec);
 
  private:

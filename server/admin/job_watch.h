@@ -1,5 +1,6 @@
-// JobWatch asks all servers of a job for their status at a fixed interval and keeps the replies for the admin pages. A page
-// therefore costs the job nothing, however often it is read, and never waits for a server.
+// JobWatch asks all servers of a job for their status at a fixed interval and keeps the replies for
+// the admin pages. A page therefore costs the job nothing, however often it is read, and never
+// waits for a server.
 #ifndef THINWIRE_SERVER_ADMIN_JOB_WATCH_H_
 #define THINWIRE_SERVER_ADMIN_JOB_WATCH_H_
 
@@ -32,8 +33,8 @@ struct StatusSource {
 // Thread-safe.
 class JobWatch {
  public:
-  // A server with a pending call is not asked again. The source `ask` functions run on the watch's thread. CLOCK must
-  // outlive the watch and the sources' calls.
+  // A server with a pending call is not asked again. The source `ask` functions run on the watch's
+  // thread. CLOCK must outlive the watch and the sources' calls.
   JobWatch(std::vector<StatusSource> sources, Clock& clock,
            absl::Duration interval = absl::Seconds(1));
   // Ends the watch's thread. Does not wait for pending calls, whose replies are dropped.

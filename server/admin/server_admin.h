@@ -29,8 +29,8 @@ class ServerAdmin {
  public:
   static constexpr absl::Duration kAnswerLimit = absl::Seconds(10);
 
-  // Listens on ADDRESS. The server is not ready yet. CLOCK must outlive the ServerAdmin. Errors: those of
-  // HttpServer::Start.
+  // Listens on ADDRESS. The server is not ready yet. CLOCK must outlive the ServerAdmin. Errors:
+  // those of HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<ServerAdmin>> Start(const std::string& address,
                                                             ServerId server, Clock& clock);
 

@@ -50,7 +50,8 @@ TEST_F(ServerAdminTest, AServerThatRecoversIsHealthyAndNotReady) {
 }
 
 TEST_F(ServerAdminTest, TheLeadShowsAllServersAndExportsItsOwnFigures) {
-  // The watch asks the servers in their order, so the first one has replied when the last one is asked.
+  // The watch asks the servers in their order, so the first one has replied when the last one is
+  // asked.
   absl::Notification asked;
   admin_->Show({Answering(ServerId{0}, 5),
                 Answering(ServerId{1}, 7),

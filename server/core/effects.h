@@ -41,8 +41,8 @@ struct Judgement {
   uint64_t staleness = 0;  // staleness of an accepted push's gradient; 0 for other verdicts
   // kRefused: the gradient was too stale for staleness_policy drop.
   bool dropped = false;
-  // kAccept, with staleness_policy dcasgd: the gradient was stale, but the version log no longer led
-  // to its parameters, so it was applied as it is.
+  // kAccept, with staleness_policy dcasgd: the gradient was stale, but the version log no longer
+  // led to its parameters, so it was applied as it is.
   bool uncompensated = false;
 
   bool operator==(const Judgement&) const = default;

@@ -84,8 +84,8 @@ struct LeaveEvent {
 };
 
 // The shard follows RULE from step FROM on: from the event in which the frontier reaches FROM. An
-// operator has changed the mode or the number of workers. Replaces a rule that is not in force yet. A
-// change of the mode begins at a step that no worker has begun, so FROM may become larger
+// operator has changed the mode or the number of workers. Replaces a rule that is not in force yet.
+// A change of the mode begins at a step that no worker has begun, so FROM may become larger
 // (docs/consistency.md). REQUIRES: rule.Validate() finds no problem; `rule.max_workers` is that of
 // the shard's first rule.
 struct RuleEvent {

@@ -50,8 +50,8 @@ struct Decision {
 std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generation,
                                    Incarnation incarnation);
 
-// Returns the number of updates that led from the parameters of PUSH to VERSION, the current version
-// of the shard. A push that claims a newer version, which only a faulty worker does, has 0.
+// Returns the number of updates that led from the parameters of PUSH to VERSION, the current
+// version of the shard. A push that claims a newer version, which only a faulty worker does, has 0.
 uint64_t StalenessOf(const PushEvent& push, Version version);
 
 // Returns the largest magnitude of a gradient value that the shard accepts. The sum of MAX_FOLDED

@@ -26,8 +26,8 @@ namespace {
 // An upper bound of the size of a shard's objects without arrays, including those of server/edge.
 constexpr uint64_t kFixedBytes = 4096;
 
-// The noise of the gradients is measured in one of this many rounds, because a measurement decodes the
-// payloads of the round once more.
+// The noise of the gradients is measured in one of this many rounds, because a measurement decodes
+// the payloads of the round once more.
 constexpr uint64_t kNoiseInterval = 16;
 
 // Checks the fields of SNAPSHOT that the parts of a shard cannot check alone.
@@ -56,8 +56,8 @@ absl::Status CheckRule(const Rule& rule, const Rule& first) {
                                                  " workers (got ", rule.workers, " workers)"));
 }
 
-// Returns whether gradients are folded, or workers wait, in another way after a change from one rule
-// to the other. Other changes are safe in the middle of a step.
+// Returns whether gradients are folded, or workers wait, in another way after a change from one
+// rule to the other. Other changes are safe in the middle of a step.
 bool ChangesMode(const Rule& from, const Rule& to) {
   return from.fold != to.fold || from.slack != to.slack || from.fold_every != to.fold_every;
 }

@@ -79,8 +79,8 @@ class WorkerTable {
   std::optional<Step> SmallestLiveNext() const;
   // Returns the largest `next` of all workers.
   Step LargestNext() const;
-  // Returns the first step that no worker has begun: no joined worker has received parameters for this
-  // step or a later one.
+  // Returns the first step that no worker has begun: no joined worker has received parameters for
+  // this step or a later one.
   Step FirstNotBegun() const;
   // Returns the live workers that have not finished the frontier's step, in ascending order.
   std::vector<WorkerId> UnfinishedWorkers() const;

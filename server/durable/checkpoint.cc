@@ -151,7 +151,8 @@ absl::Status WriteShard(Files& files, const std::string& folder, const std::stri
   return WriteFile(files, In(path, entry.file()), bytes);
 }
 
-// Writes the files of CHECKPOINT to the new folder PATH and makes them durable. Returns the manifest.
+// Writes the files of CHECKPOINT to the new folder PATH and makes them durable. Returns the
+// manifest.
 absl::StatusOr<CheckpointManifest> WriteFolder(Files& files, const std::string& folder,
                                                const std::string& path,
                                                const std::optional<Newest>& base,
@@ -220,8 +221,8 @@ absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckp
   return absl::OkStatus();
 }
 
-// Writes CHECKPOINT as the newest one of FOLDER. Links the files of BASE that have the arrays of its
-// shards. Returns the manifest.
+// Writes CHECKPOINT as the newest one of FOLDER. Links the files of BASE that have the arrays of
+// its shards. Returns the manifest.
 absl::StatusOr<CheckpointManifest> WriteNewest(Files& files, const std::string& folder,
                                                const std::optional<Newest>& base,
                                                const Checkpoint& checkpoint) {

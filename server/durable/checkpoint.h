@@ -44,8 +44,9 @@ struct KeptCheckpoints {
 absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint,
                              const KeptCheckpoints& kept = KeptCheckpoints());
 
-// Returns the newest complete checkpoint of FOLDER. Checks every byte of its files. Errors: NotFound
-// if FOLDER has no checkpoint; DataLoss with the file and the cause if the checkpoint is damaged.
+// Returns the newest complete checkpoint of FOLDER. Checks every byte of its files. Errors:
+// NotFound if FOLDER has no checkpoint; DataLoss with the file and the cause if the checkpoint is
+// damaged.
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder);
 
 // A checkpoint from which all servers of a job can continue together.
@@ -73,8 +74,8 @@ absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generat
 
 // The functions below are for tools that look at all checkpoints of a folder.
 
-// Returns the names of the checkpoints in FOLDER, in the order of writing. Errors: those of the file
-// system.
+// Returns the names of the checkpoints in FOLDER, in the order of writing. Errors: those of the
+// file system.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(Files& files, const std::string& folder);
 // Returns the name of the newest complete checkpoint. Errors: those of ReadCheckpoint.
 absl::StatusOr<std::string> NewestCheckpoint(Files& files, const std::string& folder);

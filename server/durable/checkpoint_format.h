@@ -51,8 +51,8 @@ bool IsHealthy(const ShardSnapshot& snapshot);
 
 // Returns the manifest of CHECKPOINT. The fields of the shards that describe their files are empty.
 CheckpointManifest ManifestOf(const Checkpoint& checkpoint);
-// Returns the checkpoint of MANIFEST, without the arrays of its shards. Errors: InvalidArgument if a
-// field is out of its range. ParseManifest has accepted MANIFEST.
+// Returns the checkpoint of MANIFEST, without the arrays of its shards. Errors: InvalidArgument if
+// a field is out of its range. ParseManifest has accepted MANIFEST.
 absl::StatusOr<Checkpoint> CheckpointOf(const CheckpointManifest& manifest);
 
 // Returns MANIFEST as JSON, with its checksum in the last line but one.
@@ -60,8 +60,8 @@ std::string PrintManifest(const CheckpointManifest& manifest);
 // Returns the last two lines of a manifest whose other lines are BODY: the checksum of BODY and a
 // brace.
 std::string ManifestEnd(const std::string& body);
-// Errors: InvalidArgument with the cause if TEXT has the wrong checksum or is not a manifest of this
-// format.
+// Errors: InvalidArgument with the cause if TEXT has the wrong checksum or is not a manifest of
+// this format.
 absl::StatusOr<CheckpointManifest> ParseManifest(const std::string& text);
 
 // Returns the name of the file of shard SHARD at version VERSION.

@@ -337,7 +337,8 @@ absl::Status CutAndFlush(Files& files, const std::string& path, const SegmentRea
   return files.Truncate(path, reader.position());
 }
 
-// Applies the records of the segment PATH from FIRST on. Returns the sequence after its last record.
+// Applies the records of the segment PATH from FIRST on. Returns the sequence after its last
+// record.
 absl::StatusOr<LogSequence> ReplaySegment(Files& files, const std::string& path,
                                           LogSequence first_of_segment, bool is_last,
                                           LogSequence first, const ApplyRecord& apply) {

@@ -46,11 +46,11 @@ class EventLog {
     uint64_t commits = 0;
   };
 
-  // Begins a new segment with the record FIRST, which is 1 for a new log and the result of ReplayLog
-  // for any other. ON_FAILURE is called once, on the log's thread, if the log cannot be written any
-  // more; afterwards no record becomes durable and no DONE is called. FILES must outlive the log.
-  // Errors: those of the file system; AlreadyExists if the folder has records from FIRST on.
-  // REQUIRES: the folder exists, and its name is durable (SyncFolder of its parent).
+  // Begins a new segment with the record FIRST, which is 1 for a new log and the result of
+  // ReplayLog for any other. ON_FAILURE is called once, on the log's thread, if the log cannot be
+  // written any more; afterwards no record becomes durable and no DONE is called. FILES must
+  // outlive the log. Errors: those of the file system; AlreadyExists if the folder has records from
+  // FIRST on. REQUIRES: the folder exists, and its name is durable (SyncFolder of its parent).
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(
       Files& files, EventLogOptions options, LogSequence first,
       std::function<void(const absl::Status&)> on_failure);
@@ -59,8 +59,8 @@ class EventLog {
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  // Writes and flushes the queued records, calls their DONE, then ends the log's thread. Records that
-  // are appended later are dropped. REQUIRES: not called on the log's thread.
+  // Writes and flushes the queued records, calls their DONE, then ends the log's thread. Records
+  // that are appended later are dropped. REQUIRES: not called on the log's thread.
   void Close();
   // Appends RECORD. DONE(sequence) is called on the log's thread when the record is durable, in the
   // order of the calls of Append. REQUIRES: record.size() < 2^32.
@@ -82,10 +82,11 @@ class EventLog {
 };
 
 // Calls APPLY for each record from FIRST on, in order, and returns the sequence after the last one.
-// The record shares the memory of its whole segment. Cuts the records of an incomplete commit, which
-// a crash has left, from the end of the last segment, and makes all others durable. Errors: those of
-// the file system; DataLoss, with the file and the position, for any other damage and for a missing
-// segment; the first error of APPLY, with the file and the position. REQUIRES: first >= 1.
+// The record shares the memory of its whole segment. Cuts the records of an incomplete commit,
+// which a crash has left, from the end of the last segment, and makes all others durable. Errors:
+// those of the file system; DataLoss, with the file and the position, for any other damage and for
+// a missing segment; the first error of APPLY, with the file and the position. REQUIRES: first >=
+// 1.
 absl::StatusOr<LogSequence> ReplayLog(
     Files& files, const std::string& folder, LogSequence first,
     const std::function<absl::Status(LogSequence, const ByteChain& record)>& apply);

@@ -59,8 +59,8 @@ class Files {
   // Cuts a file to its first SIZE bytes and flushes it.
   virtual absl::Status Truncate(const std::string& path, uint64_t size) = 0;
   virtual absl::Status SyncFolder(const std::string& path) = 0;
-  // Creates the file PATH if it does not exist, and locks it. Errors: Unavailable if another process
-  // holds the lock.
+  // Creates the file PATH if it does not exist, and locks it. Errors: Unavailable if another
+  // process holds the lock.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };
 

@@ -13,9 +13,9 @@
 
 namespace thinwire {
 
-// Returns the checkpoints of all servers of SPEC's job in the run RUN, by server number. TENSORS are
-// the fp32 values of the model, which RUN.join describes. Errors: InvalidArgument if TENSORS have
-// other sizes than those of the model, or if the job cannot hold the model. REQUIRES:
+// Returns the checkpoints of all servers of SPEC's job in the run RUN, by server number. TENSORS
+// are the fp32 values of the model, which RUN.join describes. Errors: InvalidArgument if TENSORS
+// have other sizes than those of the model, or if the job cannot hold the model. REQUIRES:
 // SPEC.Validate() has no problem, and RUN.join has the servers and the shard size of SPEC.
 absl::StatusOr<std::vector<Checkpoint>> FreshJob(const JobSpec& spec, const BeginRecord& run,
                                                  std::span<const std::span<const float>> tensors);

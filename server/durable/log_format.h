@@ -25,8 +25,8 @@ std::string SegmentName(LogSequence first);
 std::optional<LogSequence> ParseSegmentName(std::string_view name);
 
 std::array<std::byte, kSegmentHeaderBytes> SegmentHeader(LogSequence first);
-// Checks that BYTES, the bytes of a segment, begin with the header of the segment whose first record
-// is FIRST. Errors: DataLoss with the cause.
+// Checks that BYTES, the bytes of a segment, begin with the header of the segment whose first
+// record is FIRST. Errors: DataLoss with the cause.
 absl::Status CheckSegmentHeader(std::span<const std::byte> bytes, LogSequence first);
 
 struct RecordHeader {

@@ -80,13 +80,13 @@ using ValueCountOf = std::function<std::optional<size_t>(ShardId)>;
 absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_count,
                                        const ValueCountOf& value_count);
 
-// LeadMessage and LeadOf convert the decisions of the lead. The caller must check the numbers in the
-// result of LeadOf.
+// LeadMessage and LeadOf convert the decisions of the lead. The caller must check the numbers in
+// the result of LeadOf.
 LogRecordHead::Lead LeadMessage(const LeadRecord& record);
 LeadRecord LeadOf(const LogRecordHead::Lead& message);
 
-// RuleMessage and RuleOf convert a consistency rule and its first step. The message does not contain max_workers. The
-// caller must validate the result of RuleOf.
+// RuleMessage and RuleOf convert a consistency rule and its first step. The message does not
+// contain max_workers. The caller must validate the result of RuleOf.
 LogRecordHead::Rule RuleMessage(const RuleEvent& event);
 RuleEvent RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers);
 

@@ -104,8 +104,8 @@ std::vector<Piece> Cut(const Pieces& pieces, std::span<const Segment> segments) 
   return cut;
 }
 
-// Returns the array NAME of the new shard that consists of CUT. Errors: DataLoss if an old shard has
-// an array of another size.
+// Returns the array NAME of the new shard that consists of CUT. Errors: DataLoss if an old shard
+// has an array of another size.
 absl::StatusOr<ByteChain> Join(std::span<const Piece> cut, const std::string& name,
                                const ArrayOf& array_of) {
   ByteChain joined;

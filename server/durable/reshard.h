@@ -6,8 +6,8 @@
 //   frontier, a worker's `next`                  the smallest of all old shards
 //   verdicts, waiting reads, the last selection  dropped
 //
-// All workers have left in the result, so training waits until they have joined again. The run stays
-// the same; its generation increases by one.
+// All workers have left in the result, so training waits until they have joined again. The run
+// stays the same; its generation increases by one.
 //
 // In modes sync and backup the old shards of one step agree, apart from shards that skipped an
 // update. In ssp and async, a new shard may mix values of different steps, as the old shards did.

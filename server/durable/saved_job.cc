@@ -113,8 +113,8 @@ std::vector<const Candidate*> NewestCommon(const std::vector<std::vector<Candida
 }
 
 // Returns whether the checkpoints are of one generation, every worker has left every shard, and the
-// shards agree on the steps that each worker has finished. The frontiers of such shards may differ, because workers leave the servers in
-// different orders.
+// shards agree on the steps that each worker has finished. The frontiers of such shards may differ,
+// because workers leave the servers in different orders.
 bool EndedTogether(const std::vector<const Candidate*>& servers) {
   const CheckpointManifest::Shard* first = nullptr;
   for (const Candidate* server : servers) {

@@ -44,9 +44,10 @@ struct Replacement {
 };
 
 // Replaces the state of all servers in DIR by SERVERS. The old folders are moved aside when the new
-// ones are durable, with the workers' folders DIR/worker-N, whose residuals belong to the old shards. After a crash, DIR has either the old folders, and FinishReplacement does
-// nothing, or FinishReplacement makes the new ones take their places. Errors: those of the file
-// system. REQUIRES: DIR exists, and this process holds the locks of the servers' folders.
+// ones are durable, with the workers' folders DIR/worker-N, whose residuals belong to the old
+// shards. After a crash, DIR has either the old folders, and FinishReplacement does nothing, or
+// FinishReplacement makes the new ones take their places. Errors: those of the file system.
+// REQUIRES: DIR exists, and this process holds the locks of the servers' folders.
 absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,
                                             std::span<const Checkpoint> servers);
 

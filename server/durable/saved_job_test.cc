@@ -87,7 +87,8 @@ TEST_F(SavedJobTest, CheckpointsOfAnAbandonedGenerationAreNotRead) {
   Write(files_, common);
   job_.Train(2);
   const std::vector<Checkpoint> abandoned = job_.Save();
-  // Server 1 has not heard of the rollback to step 4 that server 0 performed before it saved step 6.
+  // Server 1 has not heard of the rollback to step 4 that server 0 performed before it saved step
+  // 6.
   Write(files_, {abandoned[1]});
   Checkpoint newer = abandoned[0];
   newer.run.generation = Generation{2};

@@ -23,9 +23,9 @@ struct StateFolder {
   std::unique_ptr<FileLock> lock;  // held as long as this object exists
 };
 
-// Creates ROOT and the server's folder durably if they do not exist, and locks the folder. FILES must
-// outlive the result. Errors: Unavailable if another process uses the folder; errors of the file
-// system.
+// Creates ROOT and the server's folder durably if they do not exist, and locks the folder. FILES
+// must outlive the result. Errors: Unavailable if another process uses the folder; errors of the
+// file system.
 absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& root, ServerId server);
 
 }  // namespace thinwire

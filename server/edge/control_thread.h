@@ -1,5 +1,6 @@
-// ControlThread runs the functions of a job in the order in which they were posted, on one thread. After StartTicking,
-// it also runs one function at intervals, and notices a suspension of this process.
+// ControlThread runs the functions of a job in the order in which they were posted, on one thread.
+// After StartTicking, it also runs one function at intervals, and notices a suspension of this
+// process.
 //
 // Thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_CONTROL_THREAD_H_
@@ -22,8 +23,8 @@ class ControlThread {
   // Runs a function later, on the control thread.
   using PostFunction = std::function<void(std::function<void()>)>;
 
-  // A ticking thread that did not run for longer than LIMIT first calls SUSPENDED with this time. CLOCK must outlive the
-  // ControlThread.
+  // A ticking thread that did not run for longer than LIMIT first calls SUSPENDED with this time.
+  // CLOCK must outlive the ControlThread.
   ControlThread(Clock& clock, absl::Duration limit, std::function<void(absl::Duration)> suspended)
       : clock_(clock), limit_(limit), suspended_(std::move(suspended)) {}
 
@@ -40,7 +41,8 @@ class ControlThread {
   // Calls TICK on the thread at intervals of EVERY from now on. Call at most once.
   void StartTicking(absl::Duration every, std::function<void()> tick);
 
-  // Blocks until the current work has returned. Work that is still queued or posted later never runs.
+  // Blocks until the current work has returned. Work that is still queued or posted later never
+  // runs.
   void Stop();
 
  private:

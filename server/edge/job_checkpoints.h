@@ -1,4 +1,5 @@
-// JobCheckpoints decides when a server makes checkpoints and from which one it continues (docs/recovery.md).
+// JobCheckpoints decides when a server makes checkpoints and from which one it continues
+// (docs/recovery.md).
 //
 //   durability   mode           checkpoints                           a restarted server continues from
 //   log          any            at intervals                          its newest checkpoint and its log
@@ -6,8 +7,8 @@
 //   checkpoint   sync, backup   at the steps that the lead announces  the checkpoint that the lead chooses
 //   none                        none
 //
-// In the third row the checkpoints are aligned: all servers make them at the same step. The lead has a CheckpointLead
-// and calls Follow and Rollback at the other servers.
+// In the third row the checkpoints are aligned: all servers make them at the same step. The lead
+// has a CheckpointLead and calls Follow and Rollback at the other servers.
 //
 // Lives on the job's control thread.
 #ifndef THINWIRE_SERVER_EDGE_JOB_CHECKPOINTS_H_
@@ -49,8 +50,8 @@ class JobCheckpoints {
     uint32_t server_count = 1;
     Tracer* tracer = nullptr;  // see JobOptions
   };
-  // The parts of the job that are used. They must outlive this object. PEERS may be null except at the lead of several
-  // servers.
+  // The parts of the job that are used. They must outlive this object. PEERS may be null except at
+  // the lead of several servers.
   struct Parts {
     const JobIdentity& identity;
     const ModelSlot& model;
@@ -63,10 +64,11 @@ class JobCheckpoints {
   JobCheckpoints(Options options, const Parts& parts, Post post)
       : options_(std::move(options)), parts_(parts), post_(std::move(post)) {}
 
-  // Begins to make checkpoints. Call after the state on disk is restored, before any other method. RECOVERED: there was
-  // a state. REQUIRES: the job is durable.
+  // Begins to make checkpoints. Call after the state on disk is restored, before any other method.
+  // RECOVERED: there was a state. REQUIRES: the job is durable.
   void Start(bool recovered);
-  // Blocks until the current checkpoint is written or has failed. REQUIRES: the control thread is stopped.
+  // Blocks until the current checkpoint is written or has failed. REQUIRES: the control thread is
+  // stopped.
   void Stop();
 
   // Returns Unavailable while the servers have to agree on the checkpoint to continue from.

@@ -1,4 +1,5 @@
-// JobIdentity is the identity of one server of a job. Requests state the job and the run that they belong to.
+// JobIdentity is the identity of one server of a job. Requests state the job and the run that they
+// belong to.
 #ifndef THINWIRE_SERVER_EDGE_JOB_IDENTITY_H_
 #define THINWIRE_SERVER_EDGE_JOB_IDENTITY_H_
 
@@ -25,8 +26,9 @@ struct JobIdentity {
   absl::Status CheckRun(std::string_view sender, RunId got) const;
 };
 
-// Returns the error for a request that belongs to run GOT, at a server that belongs to run EXPECTED. SERVER is the
-// server that lost its state. SENDER is the process that belongs to run GOT.
+// Returns the error for a request that belongs to run GOT, at a server that belongs to run
+// EXPECTED. SERVER is the server that lost its state. SENDER is the process that belongs to run
+// GOT.
 absl::Status AnotherRun(ServerId server, std::string_view sender, RunId expected, RunId got);
 
 // Returns RUN as text for messages, "none" for 0.

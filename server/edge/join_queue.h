@@ -1,5 +1,5 @@
-// JoinQueue admits new worker processes, at the lead. A Join waits until the number of its worker is free. Then the
-// worker gets an incarnation, and the other servers learn of it.
+// JoinQueue admits new worker processes, at the lead. A Join waits until the number of its worker
+// is free. Then the worker gets an incarnation, and the other servers learn of it.
 //
 //   Add -> Membership::Assign -> Admission::Announce -> ADMIT
 //
@@ -37,8 +37,8 @@ class JoinQueue {
  public:
   using Admit = std::function<void(const JoinCall&, Incarnation)>;
 
-  // Calls ADMIT with each admitted process; ADMIT replies to it. MEMBERSHIP, ADMISSION, DEALS and CLOCK must outlive this
-  // object.
+  // Calls ADMIT with each admitted process; ADMIT replies to it. MEMBERSHIP, ADMISSION, DEALS and
+  // CLOCK must outlive this object.
   JoinQueue(Membership& membership, Admission& admission, DealLead& deals, Clock& clock,
             Admit admit)
       : membership_(membership),
@@ -49,7 +49,8 @@ class JoinQueue {
 
   // Admits or refuses the process of CALL, now or later. REQUIRES: the job has its model.
   void Add(JoinCall call);
-  // Admits or refuses the waiting processes for which this is possible now. Call after a change of the membership.
+  // Admits or refuses the waiting processes for which this is possible now. Call after a change of
+  // the membership.
   void Answer();
   // Replies to all waiting calls with STATUS.
   void Cancel(const absl::Status& status);

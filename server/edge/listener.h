@@ -32,8 +32,8 @@ inline constexpr absl::Duration kMaxIdleTime = absl::Minutes(5);
 class Listener {
  public:
   // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener. With
-  // mutual TLS, CREDENTIALS also name the job whose peers have access (server/edge/access.h). Errors:
-  // Unavailable if the server cannot listen on ADDRESS.
+  // mutual TLS, CREDENTIALS also name the job whose peers have access (server/edge/access.h).
+  // Errors: Unavailable if the server cannot listen on ADDRESS.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(
       Job& job, const std::string& address, const Credentials& credentials = Credentials());
   // Cancels the current calls at once if Stop() was not called.
@@ -44,7 +44,8 @@ class Listener {
 
   // Makes the health service answer NOT_SERVING from now on, and say so to its watchers.
   void SetNotServing();
-  // Calls SetNotServing(), accepts no more calls, waits up to GRACE for the current calls, then cancels them.
+  // Calls SetNotServing(), accepts no more calls, waits up to GRACE for the current calls, then
+  // cancels them.
   void Stop(absl::Duration grace);
 
  private:

@@ -40,9 +40,10 @@ struct ServerSettings {
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 
-// Returns a job, which has recovered the state in settings.durable. CLOCK and settings.memory must outlive the job. PEERS: see Job.
-// Errors: InvalidArgument with the problems of SPEC, or if settings.server is not a server of SPEC,
-// or if server 0 of several servers has no PEERS; errors of Job::Recover.
+// Returns a job, which has recovered the state in settings.durable. CLOCK and settings.memory must
+// outlive the job. PEERS: see Job. Errors: InvalidArgument with the problems of SPEC, or if
+// settings.server is not a server of SPEC, or if server 0 of several servers has no PEERS; errors
+// of Job::Recover.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
                                              Clock& clock, std::unique_ptr<Peers> peers = nullptr);
 

@@ -100,8 +100,8 @@ class Membership {
   // Records that an operator drains the newest process of a worker. Later processes of the worker
   // are not affected. Errors: FailedPrecondition if the worker is not live.
   absl::Status Retire(WorkerId worker);
-  // Returns the processes that an operator drains and that have not left, in ascending order of their
-  // workers.
+  // Returns the processes that an operator drains and that have not left, in ascending order of
+  // their workers.
   std::vector<Process> Retired() const;
   // Extends every lease by PAUSE, during which this server was suspended: the processes were not
   // silent, the server did not hear them.

@@ -1,5 +1,5 @@
-// Tests durability: checkpoint with several servers in one process: checkpoints at the same step, and
-// rollbacks after servers were lost.
+// Tests durability: checkpoint with several servers in one process: checkpoints at the same step,
+// and rollbacks after servers were lost.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -360,8 +360,8 @@ class RollbackTest : public testing::Test {
     AwaitCheckpoint(0);
     masters_[0] = Masters();
   }
-  // Worker 0 joins a job of two workers and sends the first values. Both servers then have a checkpoint
-  // of step 0.
+  // Worker 0 joins a job of two workers and sends the first values. Both servers then have a
+  // checkpoint of step 0.
   void BeginBeforeTheOtherWorker() {
     JoinAll(w0_);
     SendReads(w0_, 0, /*seed=*/true);
@@ -535,7 +535,8 @@ TEST_F(RollbackTest, ACrashBetweenTheRollbacksOfTwoServersIsRepaired) {
   ASSERT_TRUE(StartServer(1).ok());
   EXPECT_EQ(Status(0).generation(), 2u);
   EXPECT_EQ(Status(1).generation(), 1u);
-  // The other server follows first; the lead, which was started again, then asks for a new rollback.
+  // The other server follows first; the lead, which was started again, then asks for a new
+  // rollback.
   AwaitGeneration(3);
   EXPECT_EQ(Masters(), masters_[step]);
   Resume(step);
@@ -825,7 +826,8 @@ TEST_F(RollbackTest, InAsyncAServerContinuesAloneUnderTheNextGeneration) {
   EXPECT_EQ(Status(1).generation(), 3u);
 }
 
-// The lead's generation is higher than that of server 1, which therefore cannot know the incarnation.
+// The lead's generation is higher than that of server 1, which therefore cannot know the
+// incarnation.
 TEST_F(RollbackTest, InAsyncAServerAdoptsAProcessThatItsCheckpointDoesNotKnow) {
   rule_ = Rule::Async(2);
   StartServers();

@@ -23,7 +23,8 @@ class CallLimit {
   // KIND is the plural for messages: "Exchange streams".
   CallLimit(std::string kind, uint32_t most) : kind_(std::move(kind)), most_(most) {}
 
-  // Counts a call until the token is released. Errors: ResourceExhausted if too many calls are open.
+  // Counts a call until the token is released. Errors: ResourceExhausted if too many calls are
+  // open.
   absl::StatusOr<std::shared_ptr<const void>> Open();
 
  private:

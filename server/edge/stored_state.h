@@ -1,6 +1,6 @@
-// StoredState is a job's state on disk (docs/recovery.md). At the start of a server, it restores the
-// job from the newest checkpoint and, with durability: log, the records of the event log. Later it
-// records the run and the members, and describes them for the next checkpoint.
+// StoredState is a job's state on disk (docs/recovery.md). At the start of a server, it restores
+// the job from the newest checkpoint and, with durability: log, the records of the event log. Later
+// it records the run and the members, and describes them for the next checkpoint.
 //
 // Lives on the job's control thread.
 #ifndef THINWIRE_SERVER_EDGE_STORED_STATE_H_
@@ -44,8 +44,8 @@ struct DurableOptions {
   bool keep_log = false;                                   // checkpoints remove no event
   Tracer* tracer = nullptr;                                // null: no trace
   // durability: checkpoint, by round: a job that finds a state in the folder waits until the lead
-  // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint is
-  // the one that the lead has named.
+  // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint
+  // is the one that the lead has named.
   bool awaits_rollback = true;
   // Called once, on a thread of the job, if the state on disk cannot be written any more, or if the
   // servers have no checkpoint in common. The server then accepts nothing.
@@ -55,8 +55,8 @@ struct DurableOptions {
   std::function<void()> restart = [] {};
 };
 
-// Returns the generation in which a server of a job with FOLD continues from its state on disk, or 1
-// without a state. By push with durability: checkpoint, a server with a state first raises its
+// Returns the generation in which a server of a job with FOLD continues from its state on disk, or
+// 1 without a state. By push with durability: checkpoint, a server with a state first raises its
 // generation on disk, because it continues alone. Errors: DataLoss if the state is damaged; errors
 // of the file system.
 absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold);
@@ -78,9 +78,10 @@ class StoredState {
   StoredState(const JobIdentity& identity, const Parts& parts)
       : identity_(identity), parts_(parts) {}
 
-  // Restores the state in the folder, if there is one, and starts the log, if there is one. Every process that has
-  // not left has a lease from NOW on. Errors: DataLoss if the state is damaged; FailedPrecondition
-  // if it belongs to another job or if the configuration differs; errors of the file system.
+  // Restores the state in the folder, if there is one, and starts the log, if there is one. Every
+  // process that has not left has a lease from NOW on. Errors: DataLoss if the state is damaged;
+  // FailedPrecondition if it belongs to another job or if the configuration differs; errors of the
+  // file system.
   absl::Status Recover(const DurableOptions& options, absl::Time now);
 
   // Returns the record of the run; nullopt before the model is defined.

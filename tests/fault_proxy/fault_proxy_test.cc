@@ -1,5 +1,5 @@
-// Tests each fault with an echo server on loopback. A held byte is proven to be held by a later byte
-// that arrives on another path before it.
+// Tests each fault with an echo server on loopback. A held byte is proven to be held by a later
+// byte that arrives on another path before it.
 #include "tests/fault_proxy/fault_proxy.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Prints the payloads, hashes and partitions of the C++ code as JSON, for codecs_test.py, which compares them with those of
-// the Python client. Floats and payloads are in hexadecimal.
+// Prints the payloads, hashes and partitions of the C++ code as JSON, for codecs_test.py, which
+// compares them with those of the Python client. Floats and payloads are in hexadecimal.
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -62,8 +62,8 @@ Floats Extremes() {
   return values;
 }
 
-// Returns the payloads of two pushes of shard 0 of PARTITION by one worker in consecutive steps, the
-// second with the residual of the first. FIRST and SECOND are the gradients of the model's only
+// Returns the payloads of two pushes of shard 0 of PARTITION by one worker in consecutive steps,
+// the second with the residual of the first. FIRST and SECOND are the gradients of the model's only
 // tensor.
 json Pushes(const CodecSpec& spec, uint32_t worker, const Partition& partition, const Floats& first,
             const Floats& second) {

@@ -20,8 +20,8 @@ CodecSpec DrawPushCodec(SeededRandom& random) {
   }
 }
 
-// Draws deltas that are exact or encoded, and a large, small or empty version log. Sometimes returns
-// nullopt, with which shards answer reads with masters.
+// Draws deltas that are exact or encoded, and a large, small or empty version log. Sometimes
+// returns nullopt, with which shards answer reads with masters.
 std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
   if (random.Percent(30)) return std::nullopt;
   PublishOptions publish;

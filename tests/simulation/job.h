@@ -1,4 +1,5 @@
-// Job is a simulated job: the settings that all its processes share. DrawJob draws them from a seed.
+// Job is a simulated job: the settings that all its processes share. DrawJob draws them from a
+// seed.
 #ifndef THINWIRE_TESTS_SIMULATION_JOB_H_
 #define THINWIRE_TESTS_SIMULATION_JOB_H_
 

@@ -100,8 +100,8 @@ void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {
 }
 
 Mass ShardLedger::AccountOf(WorkerId worker, Incarnation incarnation) const {
-  // The process that has restored a residual owns the whole account. Pushes that were undone since then
-  // may belong to earlier processes.
+  // The process that has restored a residual owns the whole account. Pushes that were undone since
+  // then may belong to earlier processes.
   if (incarnation == restored_[worker.value]) return SumOf(worker);
   Mass account = FoundOf(worker, incarnation);
   const auto part = accounts_[worker.value].find(incarnation);

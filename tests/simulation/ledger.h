@@ -1,5 +1,5 @@
-// ShardLedger follows every gradient that a simulated cluster produces for one shard, and checks the
-// promises of docs/consistency.md and docs/recovery.md:
+// ShardLedger follows every gradient that a simulated cluster produces for one shard, and checks
+// the promises of docs/consistency.md and docs/recovery.md:
 //
 //   mass       for each worker: produced = applied or accepted + in residuals + lost with processes
 //              + rolled back. The unselected values of gTop-k are in residuals, or at the server
@@ -10,9 +10,9 @@
 //   recovery   a server that replayed its log knows every event whose effects were visible
 //
 // The mass of a gradient is the sum of its values and its number of examples. The ledger keeps one
-// account per worker: the mass that must be found in the shard and in the worker's residual. Its parts
-// belong to the worker's processes, because a process may still run when its successor has joined. Not
-// thread-safe.
+// account per worker: the mass that must be found in the shard and in the worker's residual. Its
+// parts belong to the worker's processes, because a process may still run when its successor has
+// joined. Not thread-safe.
 #ifndef THINWIRE_TESTS_SIMULATION_LEDGER_H_
 #define THINWIRE_TESTS_SIMULATION_LEDGER_H_
 
@@ -81,9 +81,9 @@ class ShardLedger {
   // A process has ended or given up a push before it received the verdict or, with gTop-k, the
   // unselected values of the push.
   void AddUnanswered(const GradientId& id, const Mass& mass);
-  // Returns the mass that must be found in the shard and in the residual of the process, if all earlier
-  // processes of the worker end now: their residuals and their pushes that are not accepted are lost.
-  // REQUIRES: the process has joined, and no later one has.
+  // Returns the mass that must be found in the shard and in the residual of the process, if all
+  // earlier processes of the worker end now: their residuals and their pushes that are not accepted
+  // are lost. REQUIRES: the process has joined, and no later one has.
   Mass AccountOf(WorkerId worker, Incarnation incarnation) const;
   // A process continues with the residual that belongs to ACCOUNT, or without a residual if ACCOUNT
   // is nullopt. Earlier processes of the worker, and its earlier pushes without verdict, no longer
@@ -107,13 +107,15 @@ class ShardLedger {
   void Require(bool holds, const std::string& claim);
 
   // Records and checks EVENT, which SHARD has applied with EFFECTS. SEQUENCE is the event's record,
-  // 0 without a log. Must be called after each event, also if a replay applies it for the first time.
+  // 0 without a log. Must be called after each event, also if a replay applies it for the first
+  // time.
   void Record(const Event& event, const Effects& effects, const Shard& shard, LogSequence sequence);
   // Returns the newest recorded event.
   LogSequence recorded() const { return recorded_; }
   // Checks SHARD, which was recovered from a log up to the record APPLIED.
   void CheckRecovered(const Shard& shard, LogSequence applied);
-  // Records that SHARD continues from a checkpoint under GENERATION, and that later events are undone.
+  // Records that SHARD continues from a checkpoint under GENERATION, and that later events are
+  // undone.
   void RollBack(const Shard& shard, Generation generation);
   // Makes the final checks. Must be called after the last event, when all processes have ended.
   void Close(const Shard& shard);

@@ -1,6 +1,6 @@
-// The messages of a simulated cluster, and the network that carries them. Each message takes a random
-// number of ticks, so messages can arrive out of order. While faults are on, messages may be lost,
-// and frames may be duplicated.
+// The messages of a simulated cluster, and the network that carries them. Each message takes a
+// random number of ticks, so messages can arrive out of order. While faults are on, messages may be
+// lost, and frames may be duplicated.
 #ifndef THINWIRE_TESTS_SIMULATION_NETWORK_H_
 #define THINWIRE_TESTS_SIMULATION_NETWORK_H_
 

@@ -71,8 +71,8 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
   return absl::OkStatus();
 }
 
-// A shard may have been saved before a process joined or left, and the members afterwards. Without a
-// log, no record tells the shard.
+// A shard may have been saved before a process joined or left, and the members afterwards. Without
+// a log, no record tells the shard.
 void Server::JoinMembersAgain() {
   for (uint32_t w = 0; w < shared_.job.rule.max_workers; ++w) {
     const WorkerId worker{w};
@@ -494,7 +494,8 @@ ServerFrame Server::AnswerOf(ShardId id, const ReadAnswer& answer) {
   return frame;
 }
 
-// A server writes an answer when the stream of the worker has room, with the parameters of that time.
+// A server writes an answer when the stream of the worker has room, with the parameters of that
+// time.
 void Server::SendUnwritten() {
   for (const auto& [shard, answer] : std::exchange(unwritten_, {})) {
     SendFrame(answer.worker, answer.incarnation, AnswerOf(shard, answer));

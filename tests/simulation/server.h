@@ -72,9 +72,9 @@ class Server {
   // thus awaits none. Errors: those of the file system; DataLoss if the files are damaged.
   absl::Status Start(uint64_t now, bool rolled_back = false);
 
-  // The lead asks this server to belong to RUN, in which JOIN is a Join. KNOWN: the epoch with which
-  // the lead has admitted the server; 0: not yet. Returns the epoch. Errors: FailedPrecondition if
-  // the server lost its state; Unavailable if the lead must ask again.
+  // The lead asks this server to belong to RUN, in which JOIN is a Join. KNOWN: the epoch with
+  // which the lead has admitted the server; 0: not yet. Returns the epoch. Errors:
+  // FailedPrecondition if the server lost its state; Unavailable if the lead must ask again.
   absl::StatusOr<Epoch> Admit(RunId run, Epoch known, const JoinRequest& join);
 
   // The functions below return an error if the process ends because it cannot write its files.
@@ -91,8 +91,8 @@ class Server {
   // Keeps the checkpoint of STEP, of which every server has one, until the next call.
   void Keep(Step step) { kept_step_ = step; }
 
-  // Lets the lease of WORKER run out at SHARD alone, until the worker's next message. Returns false if
-  // the worker is not live.
+  // Lets the lease of WORKER run out at SHARD alone, until the worker's next message. Returns false
+  // if the worker is not live.
   bool ExpireAt(ShardId shard, WorkerId worker);
 
   ServerId id() const { return id_; }

@@ -1,5 +1,5 @@
-// Simulation runs a whole cluster in one thread, from one seed: servers, workers, their disks and the
-// network between them, with faults.
+// Simulation runs a whole cluster in one thread, from one seed: servers, workers, their disks and
+// the network between them, with faults.
 //
 //   network   lose, duplicate, reorder and delay messages; cut one worker off one server
 //   workers   end and start again, continue although a newer process replaces them, are suspended,
@@ -150,8 +150,8 @@ class Simulation {
   void DeliverMessages();
   void TickAll();
   void TakeCheckpoints();
-  // In jobs with rounds and checkpoints, the lead calls this function about twice a second. It orders
-  // rollbacks and announces checkpoints.
+  // In jobs with rounds and checkpoints, the lead calls this function about twice a second. It
+  // orders rollbacks and announces checkpoints.
   void Follow();
   void RollBack(uint32_t server, Generation generation, Step step);
   void Announce();

@@ -42,8 +42,8 @@ TEST_P(SimulationTest, Promise13ClustersWithFaultsKeepEveryPromise) {
 
 class ShardRulesTest : public ::testing::TestWithParam<uint64_t> {};
 
-// The parameter is the first seed of a mode. Jobs without durability run faster, so more of them check
-// the rules of docs/consistency.md.
+// The parameter is the first seed of a mode. Jobs without durability run faster, so more of them
+// check the rules of docs/consistency.md.
 TEST_P(ShardRulesTest, Promise13NoGradientIsLostOrAppliedTwice) {
   SimulationCounts sum;
   for (uint64_t i = 1; i <= kSeedsPerMode; ++i) {
@@ -70,8 +70,8 @@ INSTANTIATE_TEST_SUITE_P(AllModes, ShardRulesTest, ::testing::Range(uint64_t{0},
                            return std::string(kModeNames[info.param]);
                          });
 
-// Rules of the recovery are broken on purpose, with a seed that meets the consequence. The same seed
-// without the broken rule keeps every promise. rollback_test.cc tests the step of a rollback.
+// Rules of the recovery are broken on purpose, with a seed that meets the consequence. The same
+// seed without the broken rule keeps every promise. rollback_test.cc tests the step of a rollback.
 TEST(BrokenRuleTest, ABrokenRuleIsFound) {
   struct Case {
     BrokenRule broken;

@@ -1,7 +1,8 @@
-// Golden stories: one short run for each kind of recovery. stories.txt contains what the processes do,
-// and each push with its verdict; the numbers at the beginning of lines are ticks.
+// Golden stories: one short run for each kind of recovery. stories.txt contains what the processes
+// do, and each push with its verdict; the numbers at the beginning of lines are ticks.
 //
-// With THINWIRE_PRINT_STORIES=1, the test prints the stories of the runs, in the format of the file.
+// With THINWIRE_PRINT_STORIES=1, the test prints the stories of the runs, in the format of the
+// file.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

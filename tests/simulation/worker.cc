@@ -213,8 +213,8 @@ void Worker::OnJoinedAll() {
 Worker::Choice Worker::ChooseSaved(const std::vector<JoinReply>& replies) const {
   Choice choice = {.restored = std::vector<bool>(shared_.job.shard_count, false)};
   if (shared_.saved.empty()) return choice;
-  // The reply to a Join came so late that another process has replaced this one, which is fenced. After
-  // a rollback, the servers may have forgotten the other process.
+  // The reply to a Join came so late that another process has replaced this one, which is fenced.
+  // After a rollback, the servers may have forgotten the other process.
   if (!rolled_back_ && shared_.ledgers[0].newest(plan_.worker) > incarnation_) return choice;
   if (shared_.job.broken == BrokenRule::kResidualOfAnotherStep) {
     choice.saved = &shared_.saved.rbegin()->second;

@@ -1,15 +1,15 @@
 // Worker is one worker process of a simulated cluster. It behaves as docs/consistency.md and
-// docs/recovery.md require of a client, and is built from the client's own state machines: SendQueue,
-// PushEncoder, GtopkReturns, Replica, ServerLiveness, Backoff and the rules of Join.
+// docs/recovery.md require of a client, and is built from the client's own state machines:
+// SendQueue, PushEncoder, GtopkReturns, Replica, ServerLiveness, Backoff and the rules of Join.
 //
 //   joining -> reading -> computing -> pushing -> reading ...
 //      ^          |
 //      |          +--> leaving -> over
 //      +-- a rollback
 //
-// A server that was started again under the same generation is joined again, and unanswered messages
-// are sent again. A higher generation is a rollback: with rounds, the worker joins all servers
-// anew; without rounds, it continues with this server alone. Not thread-safe.
+// A server that was started again under the same generation is joined again, and unanswered
+// messages are sent again. A higher generation is a rollback: with rounds, the worker joins all
+// servers anew; without rounds, it continues with this server alone. Not thread-safe.
 #ifndef THINWIRE_TESTS_SIMULATION_WORKER_H_
 #define THINWIRE_TESTS_SIMULATION_WORKER_H_
 
@@ -75,8 +75,8 @@ class Worker {
 
   void Tick(uint64_t now);
   void Receive(uint64_t now, const ToWorker& message);
-  // Tells the worker that the network no longer has faults. The worker sends all unanswered messages
-  // once more, and later only to a server that was started again.
+  // Tells the worker that the network no longer has faults. The worker sends all unanswered
+  // messages once more, and later only to a server that was started again.
   void TrustNetwork();
   // Ends the process and loses its residuals.
   void Die();
@@ -173,7 +173,8 @@ class Worker {
   client::Replica replica_;
   client::StatusReport report_;
   std::unique_ptr<client::PushEncoder> encoder_;
-  // For each shard: whether a push without verdict was reported, whose late examples the encoder keeps.
+  // For each shard: whether a push without verdict was reported, whose late examples the encoder
+  // keeps.
   std::vector<bool> unjudged_;
   std::unique_ptr<client::GtopkReturns> returns_;
   // The accepted push of each shard whose unselected values have not come back.

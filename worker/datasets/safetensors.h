@@ -1,5 +1,5 @@
-// Datasets in safetensors files (common/files/safetensors.h), the simplest format for a dataset of your
-// own.
+// Datasets in safetensors files (common/files/safetensors.h), the simplest format for a dataset of
+// your own.
 #ifndef THINWIRE_WORKER_DATASETS_SAFETENSORS_H_
 #define THINWIRE_WORKER_DATASETS_SAFETENSORS_H_
 

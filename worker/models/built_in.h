@@ -1,5 +1,5 @@
-// The built-in networks. Their tensors have the names that the modules in examples/models.py give to
-// them. Every function has these arguments: the shape of one example, without the
+// The built-in networks. Their tensors have the names that the modules in examples/models.py give
+// to them. Every function has these arguments: the shape of one example, without the
 // batch dimension; the number of classes; the seed of the initial parameters.
 #ifndef THINWIRE_WORKER_MODELS_BUILT_IN_H_
 #define THINWIRE_WORKER_MODELS_BUILT_IN_H_

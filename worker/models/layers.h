@@ -35,8 +35,8 @@ class LayerMaker {
   // Adds a convolution with the parameters NAME.weight [outputs, inputs, size, size] and NAME.bias
   // [outputs].
   uint32_t Convolution(const std::string& name, int64_t inputs, int64_t outputs, int64_t size);
-  // Adds a 3x3 convolution, which has the parameter NAME.weight [outputs, inputs, 3, 3], and a batch
-  // normalization of its output, which has the parameters NORM.weight [outputs] and NORM.bias
+  // Adds a 3x3 convolution, which has the parameter NAME.weight [outputs, inputs, 3, 3], and a
+  // batch normalization of its output, which has the parameters NORM.weight [outputs] and NORM.bias
   // [outputs] and the buffers NORM.running_mean [outputs], NORM.running_var [outputs] and
   // NORM.num_batches_tracked, a scalar. NORM stands for the argument `norm`.
   uint32_t NormalizedConvolution(const std::string& name, const std::string& norm, int64_t inputs,

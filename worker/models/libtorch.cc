@@ -76,8 +76,8 @@ class Mark {
   c10::Event event_;
 };
 
-// Returns the line of MESSAGE that names the error: the last line of a traceback of TorchScript, and
-// the first line of other messages.
+// Returns the line of MESSAGE that names the error: the last line of a traceback of TorchScript,
+// and the first line of other messages.
 std::string SentenceOf(absl::string_view message) {
   const std::vector<absl::string_view> lines =
       absl::StrSplit(message, '\n', absl::SkipWhitespace());

@@ -29,8 +29,8 @@ struct Batch {
   std::span<const float> x;         // the examples' values, [n, ...example shape], row-major
   std::span<const int64_t> labels;  // one class number per example, from 0
   uint64_t random_seed = 0;         // seeds the model's random numbers, such as those of dropout
-  // Train() computes the gradient in parts of this many examples, one after the other, which needs less
-  // memory. 0: in one part.
+  // Train() computes the gradient in parts of this many examples, one after the other, which needs
+  // less memory. 0: in one part.
   uint64_t part_size = 0;
 };
 
@@ -94,8 +94,8 @@ class Model {
 
   // Runs the forward and backward passes. The sink receives the gradient of every tensor once, zero
   // for a tensor that the batch did not use, during the backward pass of the batch's last part. The
-  // gradient is that of the whole batch, but batch normalization normalizes every part by itself. The
-  // returned losses are not multiplied by the loss
+  // gradient is that of the whole batch, but batch normalization normalizes every part by itself.
+  // The returned losses are not multiplied by the loss
   // scale. Errors: any error that `gate` returns; InvalidArgument if the batch does not fit the
   // model.
   virtual absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,
@@ -107,8 +107,8 @@ class Model {
   // Returns true if the model has buffers. A worker that joins a running job must recompute the
   // buffers.
   virtual bool has_buffers() const = 0;
-  // Returns copies of the buffers and of the frozen parameters. Errors: InvalidArgument if one has a
-  // type that safetensors files do not have.
+  // Returns copies of the buffers and of the frozen parameters. Errors: InvalidArgument if one has
+  // a type that safetensors files do not have.
   virtual absl::StatusOr<std::vector<ModelBuffer>> Buffers() const = 0;
   // Copies the values of `buffers` into the model. REQUIRES: names, types and shapes are those that
   // Buffers() returns, in the same order.

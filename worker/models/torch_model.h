@@ -66,8 +66,8 @@ class TorchModel final : public Model {
   // Adds the gradient of a parameter to that of the batch's earlier parts and passes the sum to the
   // sink, in the kind of memory to which the parameter is bound.
   void Deliver(uint32_t parameter, const at::Tensor& gradient);
-  // Runs the backward pass of a part of the batch. Without a sink, LibTorch adds the gradients to those
-  // of the earlier parts; with a sink, Deliver() does.
+  // Runs the backward pass of a part of the batch. Without a sink, LibTorch adds the gradients to
+  // those of the earlier parts; with a sink, Deliver() does.
   absl::Status Backward(const at::Tensor& loss, const Sink* sink);
 
   // Immutable.

@@ -1,7 +1,7 @@
 // ULP deltas: the exact changes of an array, in fewer bytes than the new values.
 //
-// Floats are numbered in ascending order of value (kernels/select/float_order.h). An update changes the
-// number of a float by little, so the difference of the numbers takes fewer bits than the new
+// Floats are numbered in ascending order of value (kernels/select/float_order.h). An update changes
+// the number of a float by little, so the difference of the numbers takes fewer bits than the new
 // value. The old value and the difference determine the new value:
 //
 //   number(v)  = bits(v) if the sign bit is clear, else bits(v) xor 0x7FFFFFFF, as a 32-bit integer

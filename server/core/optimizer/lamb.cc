@@ -1,5 +1,5 @@
-// LAMB: adamw with a learning rate per tensor. Slot 0: first moment m. Slot 1: second moment v. t is
-// the number of the update, from 1. ||x|| is the L2 norm of all values of the tensor.
+// LAMB: adamw with a learning rate per tensor. Slot 0: first moment m. Slot 1: second moment v. t
+// is the number of the update, from 1. ||x|| is the L2 norm of all values of the tensor.
 //
 //   g = gradient_scale * sum
 //   m = beta1 * m + (1 - beta1) * g
@@ -8,8 +8,8 @@
 //   x = x - learning_rate * ||x|| / ||r|| * r
 //
 // Algorithm 2 of You et al. 2020, Large Batch Optimization for Deep Learning, with the identity as
-// phi. If a norm of the fraction is 0, the fraction counts as 1: a tensor that starts at 0 could not
-// move otherwise.
+// phi. If a norm of the fraction is 0, the fraction counts as 1: a tensor that starts at 0 could
+// not move otherwise.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -52,7 +52,8 @@ class Lamb final : public Optimizer {
   }
 
  private:
-  // Updates both moments and returns the norm of the direction. The order of its additions is fixed.
+  // Updates both moments and returns the norm of the direction. The order of its additions is
+  // fixed.
   static double UpdateMoments(const kernels::AdamStep& step, std::span<const float> sum,
                               std::span<const float> masters,
                               std::span<const std::span<float>> slots) {

@@ -6,8 +6,8 @@
 //   u     = momentum * u + learning_rate * trust * (g + weight_decay * x)
 //   x     = x - u
 //
-// Algorithm 1 of You, Gitman and Ginsburg 2017, Large Batch Training of Convolutional Networks. If a
-// norm of the fraction is 0, the fraction counts as 1: a tensor that starts at 0 could not move
+// Algorithm 1 of You, Gitman and Ginsburg 2017, Large Batch Training of Convolutional Networks. If
+// a norm of the fraction is 0, the fraction counts as 1: a tensor that starts at 0 could not move
 // otherwise.
 #include <cmath>
 

@@ -4,9 +4,9 @@
 //   x = (1 - learning_rate * weight_decay) * x - learning_rate * sign(beta1 * m + (1 - beta1) * g)
 //   m = beta2 * m + (1 - beta2) * g
 //
-// Algorithm 2 of Chen et al. 2023, Symbolic Discovery of Optimization Algorithms, whose betas are 0.9
-// and 0.99. Every value moves by the learning rate, so the rate must be 3 to 10 times smaller than
-// with adamw.
+// Algorithm 2 of Chen et al. 2023, Symbolic Discovery of Optimization Algorithms, whose betas are
+// 0.9 and 0.99. Every value moves by the learning rate, so the rate must be 3 to 10 times smaller
+// than with adamw.
 #include "common/repeatable_math.h"
 #include "kernels/update/update_lion.h"
 #include "server/core/optimizer/optimizer.h"

@@ -15,8 +15,8 @@
 // for only a few values. Slots are an optimizer's state per value: flat arrays of the shard's
 // length, owned by the shard and initialized to zero. Results are bit-identical on every machine
 // and do not depend on how a shard's values are divided among calls, except that an optimizer with
-// needs_whole_tensors() needs one call per tensor (docs/decisions/0109). Masters and slots stay finite
-// for every accepted gradient: a result beyond the largest finite float becomes that float
+// needs_whole_tensors() needs one call per tensor (docs/decisions/0109). Masters and slots stay
+// finite for every accepted gradient: a result beyond the largest finite float becomes that float
 // (docs/decisions/0068).
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
@@ -47,8 +47,8 @@ class Optimizer {
   double weight_decay() const { return weight_decay_; }
   // Returns whether the update of a value depends on norms of its tensor.
   bool needs_whole_tensors() const { return needs_whole_tensors_; }
-  // Applies one update to the arrays, which cover a shard or a part of a shard, or exactly one tensor
-  // if needs_whole_tensors().
+  // Applies one update to the arrays, which cover a shard or a part of a shard, or exactly one
+  // tensor if needs_whole_tensors().
   // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
   // slots.size() == slot_count(); all spans have the same length and do not overlap; all values are
   // finite; 0 <= update.gradient_scale <= 1; update.number >= 1.

@@ -35,8 +35,8 @@ struct LazyArrays {
 };
 
 // Applies one update to the values at INDICES; SUMS[j] is the gradient sum of INDICES[j]. One
-// update may be applied in several calls with disjoint indices. Returns whether a new master or slot
-// has the magnitude of the largest finite float. REQUIRES: as many sums as indices; ascending
+// update may be applied in several calls with disjoint indices. Returns whether a new master or
+// slot has the magnitude of the largest finite float. REQUIRES: as many sums as indices; ascending
 // indices within the arrays; masters, slots and last have the same length and meet the requirements
 // of Optimizer::Apply; OPTIMIZER does not need whole tensors.
 bool ApplySparse(const Optimizer& optimizer, const Update& update,

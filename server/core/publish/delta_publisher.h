@@ -7,7 +7,8 @@
 // The next delta includes the encoding error of the previous delta, and every reader that applies
 // the deltas in order holds exactly the published parameters. A reader receives all published
 // parameters in fp32 if it holds none, if the log does not contain its version, if the deltas would
-// be larger, or if a value is so large that a difference could overflow. The method is EF21-P (Gruntkowska, Tyurin and Richtarik 2022).
+// be larger, or if a value is so large that a difference could overflow. The method is EF21-P
+// (Gruntkowska, Tyurin and Richtarik 2022).
 //
 // Lives on its shard's strand; returned deltas may be used on any thread.
 #ifndef THINWIRE_SERVER_CORE_PUBLISH_DELTA_PUBLISHER_H_
@@ -64,9 +65,9 @@ class DeltaPublisher {
   // Returns the deltas that bring a reader from published version HELD to version(). HELD is
   // nullopt if the reader has no parameters. The result contains at least one delta.
   DeltaChain DeltasSince(std::optional<Version> held);
-  // Returns the published parameters of the version EARLIER, or nullopt if the log contains no chain
-  // that starts at EARLIER. With a codec, the values may differ from those that were published by
-  // rounding errors of fp32 additions.
+  // Returns the published parameters of the version EARLIER, or nullopt if the log contains no
+  // chain that starts at EARLIER. With a codec, the values may differ from those that were
+  // published by rounding errors of fp32 additions.
   std::optional<std::vector<float>> PublishedAt(Version earlier) const;
 
   // Returns a copy of the current state. The log is not part of it: after Restore(), a reader of an

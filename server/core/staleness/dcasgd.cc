@@ -18,7 +18,8 @@ ByteChain Fp32Of(std::vector<float> values) {
   return LendFp32(*owner, owner);
 }
 
-// Returns a topk payload of an array of COUNT values: the entries at INDICES have the values VALUES.
+// Returns a topk payload of an array of COUNT values: the entries at INDICES have the values
+// VALUES.
 ByteChain TopKOf(std::span<const uint32_t> indices, std::vector<float> values, size_t count) {
   constexpr IndexCoder kCoder = IndexCoder::kEliasFano;
   const SparseHead head = {.format = kTopKFormat, .entry_count = indices.size(), .coder = kCoder};

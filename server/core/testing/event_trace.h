@@ -60,8 +60,8 @@ class EventTrace {
   bool Opened() const;
   // Returns the newest rule that came into force, or nullopt if none did.
   std::optional<Rule> RuleInForce() const;
-  // Returns the position in the trace of the rule event that is not in force yet, or nullopt if there is
-  // none.
+  // Returns the position in the trace of the rule event that is not in force yet, or nullopt if
+  // there is none.
   std::optional<size_t> NextRule() const;
   // Returns the largest step that a joined worker may be computing: it has the answer to its newest
   // read. Returns nullopt if there is none.

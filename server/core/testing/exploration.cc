@@ -317,7 +317,8 @@ void Exploration::ApplyEvent(Cluster& cluster, uint32_t shard, const ExploredEve
   cluster.shards[shard] = transition.to;
   Process& sender = cluster.processes[event.worker];
   const bool current = event.incarnation == sender.incarnation;
-  // The exploration never loses the reply to a Join or a Leave, because a client repeats these calls.
+  // The exploration never loses the reply to a Join or a Leave, because a client repeats these
+  // calls.
   if (event.kind == EventKind::kJoin && current) {
     sender.joined |= 1u << shard;
     if (shard == 0) sender.again = 0;

@@ -1,5 +1,5 @@
-// Exploration visits every state that a small cluster can reach: two shards, three workers and a few
-// steps, with every order of deliveries and every placement of a bounded number of faults:
+// Exploration visits every state that a small cluster can reach: two shards, three workers and a
+// few steps, with every order of deliveries and every placement of a bounded number of faults:
 //
 //   crash    a worker process ends; later a new process of the worker may join
 //   loss     a message arrives, but the verdict and the answers that it causes are lost
@@ -65,7 +65,8 @@ struct ExplorationOptions {
   bool joined = false;
   // Each shard may receive this event once.
   std::optional<RuleEvent> change;
-  // Breaks a rule on purpose: effects leave the server of shard 0 before the commit of their record.
+  // Breaks a rule on purpose: effects leave the server of shard 0 before the commit of their
+  // record.
   bool sent_before_commit = false;
 };
 

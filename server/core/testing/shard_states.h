@@ -64,8 +64,8 @@ class ShardStates {
   // Returns the transition of state FROM by EVENT.
   const Transition& Apply(uint32_t from, const ExploredEvent& event);
 
-  // Return of STATE: the accepted gradients, those of them that wait for their update, the frontier, and
-  // whether the shard is open.
+  // Return of STATE: the accepted gradients, those of them that wait for their update, the
+  // frontier, and whether the shard is open.
   uint32_t accepted(uint32_t state) const { return states_[state].accepted; }
   uint32_t pending(uint32_t state) const;
   Step frontier(uint32_t state) const { return states_[state].oracle.frontier(); }

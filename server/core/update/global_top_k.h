@@ -7,8 +7,8 @@
 //
 // The remainder contains averaged gradients, so the weights of later updates do not scale it.
 // Therefore no gradient value is lost or counted twice: selected + remainder = previous remainder +
-// sum / weight. Among equal magnitudes, the value with the lower index is selected. Values of v that
-// overflow become the largest finite float.
+// sum / weight. Among equal magnitudes, the value with the lower index is selected. Values of v
+// that overflow become the largest finite float.
 //
 // Alternatively, as in the paper, unselected values return to the workers: this class drops them,
 // and each worker adds its own unselected values to its residual (docs/optimizers.md). The paper

@@ -8,7 +8,8 @@
 //   yes          yes         the k largest values                     the k selected values
 //
 // An optimizer that needs whole tensors gets one call per tensor, after the update's gradient was
-// decoded into one array. docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives on its shard's strand.
+// decoded into one array. docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives
+// on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 #define THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 
@@ -43,8 +44,8 @@ class Updater {
  public:
   // OPTIMIZER and MEMORY must outlive the updater. MEMORY allocates the slots, the selection's
   // remainder and the decoded gradient. TENSOR_SIZES are the value counts of the shard's tensors if
-  // OPTIMIZER needs whole tensors; none: all values are one tensor. REQUIRES: OPTIMIZER does not need
-  // whole tensors, or slots are not lazy.
+  // OPTIMIZER needs whole tensors; none: all values are one tensor. REQUIRES: OPTIMIZER does not
+  // need whole tensors, or slots are not lazy.
   Updater(size_t value_count, const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates,
           std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
           std::vector<size_t> tensor_sizes = {});
@@ -52,8 +53,8 @@ class Updater {
   // Applies one update: reads the old masters from BEFORE and writes the new masters to MASTERS.
   // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
   // BEFORE and MASTERS contain value_count values, and are the same array or do not overlap;
-  // ACCUMULATOR contains gradients, none of which waits for ordered folding (accumulator.h); its sum
-  // is sparse only if sparse_updates.WantsSparse().
+  // ACCUMULATOR contains gradients, none of which waits for ordered folding (accumulator.h); its
+  // sum is sparse only if sparse_updates.WantsSparse().
   bool Apply(const Update& update, const Accumulator& accumulator, std::span<const float> before,
              std::span<float> masters);
 

@@ -175,8 +175,8 @@ TEST(UpdaterTest, TheNewMastersMayLieInAnotherArray) {
   }
 }
 
-// Applies LARS and LAMB to a shard of three tensors and compares the masters with separate updates of
-// the tensors.
+// Applies LARS and LAMB to a shard of three tensors and compares the masters with separate updates
+// of the tensors.
 TEST(UpdaterTest, AnOptimizerOfWholeTensorsGetsOneCallPerTensor) {
   const std::vector<size_t> sizes = {1, 1999, 1000};
   for (const OptimizerKind kind : {OptimizerKind::kLars, OptimizerKind::kLamb}) {

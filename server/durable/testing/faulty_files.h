@@ -48,8 +48,8 @@ class FaultyFiles final : public Files {
   // Returns the number of operations so far.
   uint64_t operations() const;
 
-  // Makes the flush number FLUSH from now on fail, counted from 1. Later flushes of the same file or
-  // folder return OK but make nothing durable. Sync, SyncFolder and Truncate are flushes.
+  // Makes the flush number FLUSH from now on fail, counted from 1. Later flushes of the same file
+  // or folder return OK but make nothing durable. Sync, SyncFolder and Truncate are flushes.
   void FailFlushAt(uint64_t flush);
   // Returns the number of flushes so far.
   uint64_t flushes() const;

@@ -16,8 +16,8 @@
 namespace thinwire {
 namespace {
 
-// Matrices that larger and smaller shards divide at different places, vectors that share shards, and
-// a scalar.
+// Matrices that larger and smaller shards divide at different places, vectors that share shards,
+// and a scalar.
 const std::vector<TensorShape> kTensors = {
     {"w", {30, 20}}, {"b", {13}}, {"v", {7, 11}}, {"c", {}}, {"d", {40}}};
 

@@ -8,9 +8,9 @@
 //                                       the state of this run
 //   no reply, or Unavailable            asks again at the next Tick; Unavailable after kPatience
 //
-// The lead stores the epoch with which each server was admitted, on disk too, and states it from then
-// on. A server that was restarted refuses the former epoch, unless it has recovered the state of the
-// run: it is then admitted again with its new epoch.
+// The lead stores the epoch with which each server was admitted, on disk too, and states it from
+// then on. A server that was restarted refuses the former epoch, unless it has recovered the state
+// of the run: it is then admitted again with its new epoch.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_ADMISSION_H_
@@ -44,8 +44,9 @@ class Admission {
   // Runs a function later, on the thread that uses the Admission. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
-  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job with one server, must
-  // outlive this object. RECORD stores epochs() and is called after every change of them.
+  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job
+  // with one server, must outlive this object. RECORD stores epochs() and is called after every
+  // change of them.
   Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post,
             std::function<void()> record);
 
@@ -54,8 +55,8 @@ class Admission {
     common_.set_run(run.value);
     common_.set_token_key(token_key);
   }
-  // Sets the epochs to those that an earlier process of the lead has stored. Ignores the servers that
-  // the job does not have.
+  // Sets the epochs to those that an earlier process of the lead has stored. Ignores the servers
+  // that the job does not have.
   void Restore(const std::vector<Epoch>& epochs);
   // Returns the epoch with which each server was admitted, by server number; 0: not admitted yet.
   const std::vector<Epoch>& epochs() const { return epochs_; }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr absl::Duration kFollowInterval = absl::Milliseconds(500);
 constexpr absl::Duration kMeasureInterval = absl::Milliseconds(500);
-// A step is announced this long before the frontier reaches it, so that all servers and workers hear
-// of it in time.
+// A step is announced this long before the frontier reaches it, so that all servers and workers
+// hear of it in time.
 constexpr double kSecondsAhead = 2;
 constexpr uint64_t kLeastStepsAhead = 4;
 
@@ -132,7 +132,8 @@ void CheckpointLead::Announce(absl::Time now, absl::Duration interval) {
   if (!last_announcement_.has_value()) last_announcement_ = now;
   const absl::Duration waited = now - *last_announcement_;
   if (waited < interval || frontier_ < announced_.value_or(Step{})) return;
-  // Before the servers know the step to keep, they could remove the checkpoint that all of them have.
+  // Before the servers know the step to keep, they could remove the checkpoint that all of them
+  // have.
   if (!all_answered_) return;
   // A server may be slow or may have heard of the step too late; it gets another interval.
   if (!AllHaveAnnounced() && waited < 2 * interval) return;

@@ -43,13 +43,14 @@ class CheckpointLead {
                  bool settled);
 
   // Calls the other servers and announces the next step, if it is time. The caller makes its own
-  // checkpoint at announced(), and keeps that of kept(). INTERVAL is the time between two checkpoints.
+  // checkpoint at announced(), and keeps that of kept(). INTERVAL is the time between two
+  // checkpoints.
   void Tick(absl::Time now, absl::Duration interval);
 
   // Returns the newest announced step; nullopt: none yet.
   std::optional<Step> announced() const { return announced_; }
-  // Returns the newest step of which every server has a checkpoint, as far as the lead knows; nullopt:
-  // none yet.
+  // Returns the newest step of which every server has a checkpoint, as far as the lead knows;
+  // nullopt: none yet.
   std::optional<Step> kept() const { return kept_; }
   // Returns whether all servers are in the lead's generation and none awaits a rollback, as far as
   // the lead knows.

@@ -1,5 +1,5 @@
-// PlanRollback decides, at the lead, how the servers of a job with durability: checkpoint go on after
-// one of them was started again (docs/recovery.md). The first matching row applies.
+// PlanRollback decides, at the lead, how the servers of a job with durability: checkpoint go on
+// after one of them was started again (docs/recovery.md). The first matching row applies.
 //
 //   condition                                       result
 //   a server does not answer                        wait
@@ -43,8 +43,8 @@ struct RollbackOrder {
   bool operator==(const RollbackOrder&) const = default;
 };
 
-// Returns the newest step of which every server has a checkpoint. Returns nullopt if there is none, or
-// if a server does not answer. REQUIRES: SERVERS is not empty.
+// Returns the newest step of which every server has a checkpoint. Returns nullopt if there is none,
+// or if a server does not answer. REQUIRES: SERVERS is not empty.
 std::optional<Step> NewestCommonStep(const std::vector<std::optional<ServerCheckpoints>>& servers);
 
 // Returns the next order, or nullopt if there is none now. SERVERS is indexed by server number;

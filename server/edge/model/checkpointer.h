@@ -31,9 +31,9 @@
 namespace thinwire {
 
 // Returns the time between two checkpoints that loses the least: sqrt(2 COST FAILURE_INTERVAL), at
-// least one second. COST is the time that a checkpoint takes; nullopt: not known yet. FAILURE_INTERVAL
-// is the mean time between two failures (J. Young, A first order approximation to the optimum
-// checkpoint interval, 1974).
+// least one second. COST is the time that a checkpoint takes; nullopt: not known yet.
+// FAILURE_INTERVAL is the mean time between two failures (J. Young, A first order approximation to
+// the optimum checkpoint interval, 1974).
 absl::Duration AutomaticInterval(std::optional<absl::Duration> cost,
                                  absl::Duration failure_interval);
 
@@ -49,8 +49,8 @@ class Checkpointer {
   // Runs a function later, on the control thread. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
-  // HEAD returns a checkpoint without shards; it is called on the control thread when all shards are
-  // saved. FILES, JOURNAL and CLOCK must outlive this object.
+  // HEAD returns a checkpoint without shards; it is called on the control thread when all shards
+  // are saved. FILES, JOURNAL and CLOCK must outlive this object.
   Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
                std::function<Checkpoint()> head);
   // Blocks until the checkpoints that are queued or being written are complete or have failed. No
@@ -62,11 +62,11 @@ class Checkpointer {
   // shard is saved as soon as its frontier has reached FROM. A failed checkpoint is logged; the
   // older ones remain. Returns whether it has started one.
   bool Start(const HostedModel& model, Step from);
-  // Calls Start with step 0 if the last call was interval() ago or longer and no checkpoint is being
-  // written.
+  // Calls Start with step 0 if the last call was interval() ago or longer and no checkpoint is
+  // being written.
   void StartIfDue(absl::Time now, const HostedModel& model);
-  // Keeps the checkpoint of STEP from now on, instead of that of an earlier call. Others are removed
-  // when they are old (WriteCheckpoint).
+  // Keeps the checkpoint of STEP from now on, instead of that of an earlier call. Others are
+  // removed when they are old (WriteCheckpoint).
   void Keep(Step step) { kept_.step = step; }
   // Starts the last checkpoint: shards no longer wait for a step.
   void StartLast(const HostedModel& model);
@@ -86,7 +86,8 @@ class Checkpointer {
   // Runs on the writer thread.
   void Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept, absl::Time start);
   std::vector<Step> ReadSteps();
-  // Returns the bytes of the shards' files of the newest checkpoint; 0 if its manifest is unreadable.
+  // Returns the bytes of the shards' files of the newest checkpoint; 0 if its manifest is
+  // unreadable.
   uint64_t NewestBytes() const;
 
   Files& files_;

@@ -20,8 +20,9 @@
 namespace thinwire {
 
 // Returns the partition of the tensors in REQUEST. Errors: InvalidArgument if the tensors have no
-// valid partition or a group contains no tensor; FailedPrecondition if the partition's hash, the number
-// of servers or a tensor's place in GROUPS (common/spec/place_tensors.h) differs from that in REQUEST.
+// valid partition or a group contains no tensor; FailedPrecondition if the partition's hash, the
+// number of servers or a tensor's place in GROUPS (common/spec/place_tensors.h) differs from that
+// in REQUEST.
 absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count,
                                       std::span<const GroupSpec> groups = {});
 

@@ -71,9 +71,9 @@ class HostedModel {
     return shard.value < by_shard_.size() ? by_shard_[shard.value] : nullptr;
   }
 
-  // Return the progress of the shards after their last events (shard_host.h). The largest frontier; the
-  // first step that WORKER has not finished on every shard; the largest such step of all workers and
-  // shards. Each is 0 if the server has no shard.
+  // Return the progress of the shards after their last events (shard_host.h). The largest frontier;
+  // the first step that WORKER has not finished on every shard; the largest such step of all
+  // workers and shards. Each is 0 if the server has no shard.
   Step frontier() const;
   Step next(WorkerId worker) const;
   Step largest_next() const;
@@ -88,12 +88,13 @@ class HostedModel {
   // no shard.
   void SubmitToAll(const Event& event, std::function<void(std::vector<Effects>)> done) const;
 
-  // Each shard asks for its first values, or sends its wait notices (ShardHost), later on its strand.
+  // Each shard asks for its first values, or sends its wait notices (ShardHost), later on its
+  // strand.
   void AskForValues() const;
   void SendWaitNotices() const;
 
-  // Calls DONE with the masters of the shard at position INDEX of hosts(), or with no chunks if INDEX is
-  // past the last shard. Errors: FailedPrecondition if the shard has no values yet.
+  // Calls DONE with the masters of the shard at position INDEX of hosts(), or with no chunks if
+  // INDEX is past the last shard. Errors: FailedPrecondition if the shard has no values yet.
   void Masters(size_t index,
                std::function<void(absl::StatusOr<std::vector<MastersChunk>>)> done) const;
 
@@ -113,8 +114,9 @@ class HostedModel {
 class ModelSlot {
  public:
   // The model determines value_count and planned_examples, so OPTIONS need not set them. The model
-  // with the workers of PLAN must fit into PLAN; the bytes that PLAN leaves for frames are added to FRAMES, which must
-  // outlive this object. Every Join must place the tensors in GROUPS (common/spec/place_tensors.h).
+  // with the workers of PLAN must fit into PLAN; the bytes that PLAN leaves for frames are added to
+  // FRAMES, which must outlive this object. Every Join must place the tensors in GROUPS
+  // (common/spec/place_tensors.h).
   ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
             const MemoryPlan& plan, FrameBudget& frames, const ShardHost::Shared& shared,
             std::vector<GroupSpec> groups = {})
@@ -132,16 +134,16 @@ class ModelSlot {
   absl::Status MakeOrCompare(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Reserves memory for the connections of WORKERS workers, instead of the earlier number. Errors:
-  // InvalidArgument if the model with these workers does not fit into the plan; nothing changes then.
-  // REQUIRES: the model exists.
+  // InvalidArgument if the model with these workers does not fit into the plan; nothing changes
+  // then. REQUIRES: the model exists.
   absl::Status Reserve(uint32_t workers) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the model, or null before the first Join.
   std::shared_ptr<const HostedModel> Get() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Returns the bytes that the plan leaves for frames beside the model and the connections of WORKERS
-  // workers.
+  // Returns the bytes that the plan leaves for frames beside the model and the connections of
+  // WORKERS workers.
   absl::StatusOr<int64_t> SharedFrameBytes(const Partition& partition, uint32_t workers) const;
   absl::Status Compare(const JoinRequest& request, const HostedModel& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

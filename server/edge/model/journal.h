@@ -17,7 +17,8 @@ class Journal {
  public:
   // Writes records to LOG from now on. Call before any other thread uses the journal.
   void Start(std::unique_ptr<EventLog> log) { log_ = std::move(log); }
-  // Makes all records durable, calls their callbacks, and closes the log. Later records are dropped.
+  // Makes all records durable, calls their callbacks, and closes the log. Later records are
+  // dropped.
   void Stop() {
     if (log_ != nullptr) log_->Close();
   }

@@ -11,7 +11,8 @@
 
 namespace thinwire {
 
-// Returns OPTIONS with the value_count and tensor_sizes of SHARD. Shards of vectors do not use gTop-k selection.
+// Returns OPTIONS with the value_count and tensor_sizes of SHARD. Shards of vectors do not use
+// gTop-k selection.
 inline ShardOptions OptionsOf(const Partition& partition, ShardId shard, ShardOptions options) {
   options.value_count = partition.value_count(shard);
   options.tensor_sizes.clear();

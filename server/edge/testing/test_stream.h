@@ -124,8 +124,8 @@ class TestStream {
   std::unique_ptr<Session> session_;
 };
 
-// Returns a worker's request to join job "train" with the model of PARTITION. RUN and INCARNATION are 0 for a new
-// process.
+// Returns a worker's request to join job "train" with the model of PARTITION. RUN and INCARNATION
+// are 0 for a new process.
 inline JoinRequest JoinRequestOf(const Partition& partition, uint32_t worker, uint64_t incarnation,
                                  uint64_t run) {
   JoinRequest request;
