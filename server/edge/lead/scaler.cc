@@ -125,6 +125,17 @@ void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
   });
 }
 
+void Scaler::Adjust(const Rule& rule, const std::string& reason) {
+  const bool same_workers = rule.workers == this->rule().workers && reduction() == 0;
+  const absl::StatusOr<Step> step = server_.step_ahead();
+  if (!CheckIdle().ok() || restored_ || !same_workers || !step.ok()) return;
+  LOG(INFO) << "the lead changes " << this->rule() << " to " << rule << " from step " << *step
+            << " on; " << reason;
+  Try({rule, *step}, [](const absl::Status& status) {
+    if (!status.ok()) LOG(WARNING) << "consistency rule: " << status.message();
+  });
+}
+
 void Scaler::Try(const RuleEvent& event, std::function<void(const absl::Status&)> done) {
   const absl::Status reserved = server_.reserve(event.rule.workers);
   if (!reserved.ok()) return done(reserved);
