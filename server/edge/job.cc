@@ -570,12 +570,12 @@ void Job::TuneRule() {
   first.Post([this, model, &first](Shard& shard) {
     const StepTimes& times = first.MeasureSteps();
     if (shard.next_rule().has_value()) return;
-    control_.Post([this, times, rule = shard.rule(), frontier = shard.frontier(),
-                   noise = shard.noise()] {
-      if (stopping() || !tuner_.Due(frontier)) return;
-      const auto chosen = tuner_.Choose(rule, frontier, times, noise);
-      if (chosen.has_value()) scaler_.Adjust(chosen->rule, chosen->reason);
-    });
+    control_.Post(
+        [this, times, rule = shard.rule(), frontier = shard.frontier(), noise = shard.noise()] {
+          if (stopping() || !tuner_.Due(frontier)) return;
+          const auto chosen = tuner_.Choose(rule, frontier, times, noise);
+          if (chosen.has_value()) scaler_.Adjust(chosen->rule, chosen->reason);
+        });
   });
 }
 
