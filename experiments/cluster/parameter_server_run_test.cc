@@ -318,11 +318,11 @@ TEST(ParameterServerRunTest, ASlowWorkerBecomesTheBackupWorker) {
   const RunResult result = AutoResult(Rule::Backup(4, 0), 5);
   ASSERT_EQ(result.rule_change_size(), 1) << result.ShortDebugString();
   EXPECT_EQ(result.rule_change(0).backup(), 1u);
-  // Sixteen steps of 5 s are measured. The new rule begins eight steps later, so 36 steps take 1 s.
-  EXPECT_EQ(result.rule_change(0).seconds(), 16 * 5);
-  EXPECT_EQ(result.rule_change(0).step(), 24u);
+  // Eight steps of 5 s are measured. The new rule begins eight steps later, so 44 steps take 1 s.
+  EXPECT_EQ(result.rule_change(0).seconds(), 8 * 5);
+  EXPECT_EQ(result.rule_change(0).step(), 16u);
   EXPECT_GT(result.late_pushes(), 0u);
-  EXPECT_LT(result.seconds(), 24 * 5 + 36 + 10);
+  EXPECT_LT(result.seconds(), 16 * 5 + 44 + 10);
 }
 
 TEST(ParameterServerRunTest, EquallyFastWorkersNeedNoBackupWorker) {

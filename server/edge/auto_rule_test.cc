@@ -120,9 +120,9 @@ class AutoRuleTest : public testing::Test {
 
 TEST_F(AutoRuleTest, ASlowWorkerBecomesTheBackupWorkerAtAnAnnouncedStep) {
   Make(Rule::Backup(kWorkers, 0));
-  RunSteps(16, absl::Seconds(4));
+  RunSteps(15, absl::Seconds(4));
   EXPECT_EQ(RuleInForce(), "sync 0");
-  RunSteps(10, absl::Seconds(4));
+  RunSteps(3, absl::Seconds(4));
   EXPECT_EQ(RuleInForce(), "backup 1");
 }
 

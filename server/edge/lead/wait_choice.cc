@@ -61,7 +61,7 @@ double Progress(double examples, std::optional<double> noise_scale) {
 
 }  // namespace
 
-double MeanStepSeconds(const StepSeconds& times, uint32_t backup) {
+MeanStep BackupStep(const StepSeconds& times, uint32_t backup) {
   ReplayedSteps steps(times);
   const size_t quorum = steps.worker_count() - backup;
   const size_t round_count = kFirstRounds + RoundCount(steps.worker_count());
@@ -70,9 +70,11 @@ double MeanStepSeconds(const StepSeconds& times, uint32_t backup) {
   for (size_t w = 0; w < steps.worker_count(); ++w) steps.Begin(w, 0);
   double first_time = 0;
   double now = 0;
+  size_t push_count = 0;
   for (size_t open = 0; open < round_count;) {
     const auto [time, worker] = steps.EndNext();
     now = time;
+    ++push_count;
     if (step[worker] < open) {  // a late worker
       step[worker] = open;
       steps.Begin(worker, now);
@@ -81,13 +83,17 @@ double MeanStepSeconds(const StepSeconds& times, uint32_t backup) {
     arrived.push_back(worker);
     if (arrived.size() < quorum) continue;
     ++open;
-    if (open == kFirstRounds) first_time = now;
+    if (open == kFirstRounds) {
+      first_time = now;
+      push_count = 0;
+    }
     for (const size_t w : std::exchange(arrived, {})) {
       step[w] = open;
       steps.Begin(w, now);
     }
   }
-  return (now - first_time) / static_cast<double>(round_count - kFirstRounds);
+  const auto counted = static_cast<double>(round_count - kFirstRounds);
+  return {(now - first_time) / counted, static_cast<double>(push_count) / counted};
 }
 
 double WaitingPart(const StepSeconds& times, uint64_t slack) {
@@ -138,25 +144,28 @@ std::optional<WaitChoice> ChooseBackup(const StepSeconds& times, double examples
     double seconds = 0;
     double progress = 0;  // per second
   };
-  const auto worker_count = static_cast<uint32_t>(times.size());
   const auto outlook_of = [&](uint32_t backup) {
-    const double seconds = MeanStepSeconds(times, backup);
-    const double progress = Progress((worker_count - backup) * examples, noise_scale);
-    return Outlook{backup, seconds, progress / std::max(seconds, 1e-9)};
+    const MeanStep step = BackupStep(times, backup);
+    const double seconds = std::max(step.seconds, 1e-9);
+    return Outlook{backup, seconds, Progress(step.pushes * examples, noise_scale) / seconds};
   };
-  const Outlook kept = outlook_of(current);
-  Outlook best = kept;
+  const auto worker_count = static_cast<uint32_t>(times.size());
   const uint32_t stride = 1 + worker_count / 2 / kCandidates;
+  std::vector<Outlook> outlooks;
   for (uint32_t backup = 0; backup <= worker_count / 2; backup += stride) {
-    const Outlook outlook = outlook_of(backup);
-    if (outlook.progress > best.progress) best = outlook;
+    outlooks.push_back(outlook_of(backup));
   }
-  if (best.progress < (1 + kLeastGain) * kept.progress) return std::nullopt;
+  const double most = std::ranges::max(outlooks, {}, &Outlook::progress).progress;
+  const Outlook chosen = *std::ranges::find_if(
+      outlooks, [&](const Outlook& outlook) { return outlook.progress >= kNearlyBest * most; });
+  const Outlook kept = outlook_of(current);
+  const bool stays = current < chosen.backup && kept.progress >= kGoodEnough * most;
+  if (stays || chosen.backup == current) return std::nullopt;
   return WaitChoice{
-      best.backup,
+      chosen.backup,
       absl::StrFormat("expected: %.3g s per step, before %.3g s; %.3g times the progress per "
                       "second; noise scale %s",
-                      best.seconds, kept.seconds, best.progress / kept.progress,
+                      chosen.seconds, kept.seconds, chosen.progress / kept.progress,
                       noise_scale ? absl::StrFormat("%.3g examples", *noise_scale) : "unknown")};
 }
 

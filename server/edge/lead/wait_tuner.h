@@ -1,4 +1,4 @@
-// WaitTuner chooses the rule of a job with `auto_backup` or `auto_slack` again and again: after 16 steps, each time that the number
+// WaitTuner chooses the rule of a job with `auto_backup` or `auto_slack` again and again: after 8 steps, each time that the number
 // of steps has doubled, and every 100 steps later. It knows no clock and no server, so that the lead and the laboratory use it alike.
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_WAIT_TUNER_H_
@@ -18,7 +18,7 @@ namespace thinwire {
 class WaitTuner {
  public:
   // The number of times of each worker without which there is no choice.
-  static constexpr size_t kLeastTimes = 16;
+  static constexpr size_t kLeastTimes = 8;
 
   struct NewRule {
     Rule rule;

@@ -32,13 +32,13 @@ void RecordSteps(uint64_t count, StepTimes& times) {
 TEST(WaitTunerTest, ASlowWorkerBecomesTheBackupWorkerWhenItsTimesAreKnown) {
   WaitTuner tuner(Fold::kRound);
   StepTimes times(8);
-  RecordSteps(15, times);
-  EXPECT_TRUE(tuner.Due(Step{15}));
-  EXPECT_FALSE(tuner.Choose(Rule::Sync(4), Step{15}, times, {}).has_value());
-  EXPECT_TRUE(tuner.Due(Step{15}));
+  RecordSteps(7, times);
+  EXPECT_TRUE(tuner.Due(Step{7}));
+  EXPECT_FALSE(tuner.Choose(Rule::Sync(4), Step{7}, times, {}).has_value());
+  EXPECT_TRUE(tuner.Due(Step{7}));
   RecordSteps(1, times);
-  EXPECT_FALSE(tuner.Choose(Rule::Sync(5), Step{16}, times, {}).has_value()) << "worker 4";
-  const auto chosen = tuner.Choose(Rule::Sync(4), Step{16}, times, {});
+  EXPECT_FALSE(tuner.Choose(Rule::Sync(5), Step{8}, times, {}).has_value()) << "worker 4";
+  const auto chosen = tuner.Choose(Rule::Sync(4), Step{8}, times, {});
   ASSERT_TRUE(chosen.has_value());
   EXPECT_EQ(chosen->rule, Rule::Backup(4, 1));
   EXPECT_FALSE(tuner.Choose(chosen->rule, Step{32}, times, {}).has_value());
@@ -49,12 +49,12 @@ TEST(WaitTunerTest, TheChoiceIsRepeatedMoreAndMoreRarely) {
   StepTimes times(4);
   RecordSteps(20, times);
   std::vector<uint64_t> steps;
-  for (uint64_t s = 16; s < 400; ++s) {
+  for (uint64_t s = 8; s < 400; ++s) {
     if (!tuner.Due(Step{s})) continue;
     steps.push_back(s);
     tuner.Choose(Rule::Backup(4, 1), Step{s}, times, {});
   }
-  EXPECT_EQ(steps, (std::vector<uint64_t>{16, 32, 64, 128, 228, 328}));
+  EXPECT_EQ(steps, (std::vector<uint64_t>{8, 16, 32, 64, 128, 228, 328}));
 }
 
 TEST(WaitTunerTest, TheNoiseScaleCountsWhenItIsCertainEnough) {
