@@ -574,7 +574,7 @@ void Job::TuneRule() {
         [this, times, rule = shard.rule(), frontier = shard.frontier(), noise = shard.noise()] {
           if (stopping() || !tuner_.Due(frontier)) return;
           const auto chosen = tuner_.Choose(rule, frontier, times, noise);
-          if (chosen.has_value()) scaler_.Adjust(chosen->rule, chosen->reason);
+          if (chosen.has_value()) scaler_.Adjust(rule, chosen->rule, chosen->reason);
         });
   });
 }

@@ -125,13 +125,13 @@ void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
   });
 }
 
-void Scaler::Adjust(const Rule& rule, const std::string& reason) {
-  const bool same_workers = rule.workers == this->rule().workers && reduction() == 0;
+void Scaler::Adjust(const Rule& from, const Rule& to, const std::string& reason) {
+  const bool complete = from == rule() && reduction() == 0 && !restored_ && !changing_;
   const absl::StatusOr<Step> step = server_.step_ahead();
-  if (!CheckIdle().ok() || restored_ || !same_workers || !step.ok()) return;
-  LOG(INFO) << "the lead changes " << this->rule() << " to " << rule << " from step " << *step
-            << " on; " << reason;
-  Try({rule, *step}, [](const absl::Status& status) {
+  if (!complete || !step.ok()) return;
+  LOG(INFO) << "the lead changes " << from << " to " << to << " from step " << *step << " on; "
+            << reason;
+  Try({to, *step}, [](const absl::Status& status) {
     if (!status.ok()) LOG(WARNING) << "consistency rule: " << status.message();
   });
 }

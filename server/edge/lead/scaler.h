@@ -75,9 +75,9 @@ class Scaler {
   // Changes the mode, at the lead. The number of workers stays. Errors: InvalidArgument for a mode that the
   // job does not allow; FailedPrecondition if this server has no shard; Unavailable as for Scale.
   void SetMode(const SetModeRequest& request, const SetModeDone& done);
-  // Changes the number of backup workers or the slack to that of RULE, at the lead. REASON is for the log.
-  // Does nothing while another change is not complete.
-  void Adjust(const Rule& rule, const std::string& reason);
+  // Replaces rule FROM by rule TO, at the lead. Both have the same mode and the same workers. REASON is for
+  // the log. Does nothing if FROM is not the newest rule any more, or while another change is not complete.
+  void Adjust(const Rule& from, const Rule& to, const std::string& reason);
   // Applies the rule that the lead passes on. Errors: as those of Scale and SetMode.
   void Follow(const SetModeRequest& request, const SetModeDone& done);
   // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any more.

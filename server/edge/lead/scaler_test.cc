@@ -311,9 +311,10 @@ TEST_F(ScalerTest, AfterARefusalAllServersKeepTheEarlierMode) {
 }
 
 TEST_F(ScalerTest, TheLeadAdjustsARuleAtAnAnnouncedStep) {
-  Scaler scaler = Make(WithMost(Rule::Sync(4), 8), 2);
-  scaler.Adjust(WithMost(Rule::Backup(4, 1), 8), "a reason");
-  scaler.Adjust(WithMost(Rule::Backup(4, 2), 8), "another change is not complete");
+  const Rule sync = WithMost(Rule::Sync(4), 8);
+  Scaler scaler = Make(sync, 2);
+  scaler.Adjust(sync, WithMost(Rule::Backup(4, 1), 8), "a reason");
+  scaler.Adjust(sync, WithMost(Rule::Backup(4, 2), 8), "another change is not complete");
   EXPECT_EQ(peers_.newest().consistency().backup(), 1u);
   EXPECT_EQ(peers_.newest().step(), 40u);
   peers_.Answer(absl::OkStatus());
@@ -321,11 +322,13 @@ TEST_F(ScalerTest, TheLeadAdjustsARuleAtAnAnnouncedStep) {
   EXPECT_EQ(from_, Step{40});
 }
 
-TEST_F(ScalerTest, ARuleForAnotherNumberOfWorkersIsNotAdjusted) {
-  Scaler scaler = Make(WithMost(Rule::Sync(4), 8));
-  scaler.Adjust(WithMost(Rule::Backup(3, 1), 8), "the number of workers has changed meanwhile");
+TEST_F(ScalerTest, ARuleThatIsNotTheNewestIsNotAdjusted) {
+  const Rule sync = WithMost(Rule::Sync(4), 8);
+  Scaler scaler = Make(sync);
+  scaler.Adjust(WithMost(Rule::Sync(3), 8), WithMost(Rule::Backup(3, 1), 8),
+                "the number of workers has changed meanwhile");
   Scale(scaler, 3);
-  scaler.Adjust(WithMost(Rule::Backup(4, 1), 8), "a reduction is not complete");
+  scaler.Adjust(sync, WithMost(Rule::Backup(4, 1), 8), "a reduction is not complete");
   EXPECT_THAT(applied_, IsEmpty());
 }
 
