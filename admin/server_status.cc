@@ -293,7 +293,11 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     if (reply == nullptr) continue;
     ++summary.answered_count;
     if (summary.job.empty()) summary.job = reply->job();
-    if (summary.mode.empty()) summary.mode = reply->mode();
+    if (summary.mode.empty()) {
+      summary.mode = reply->mode();
+      if (reply->has_backup()) summary.backup = reply->backup();
+      if (reply->has_slack()) summary.slack = reply->slack();
+    }
     if (!reply->next_mode().empty()) {
       summary.next_mode =
           absl::StrCat(reply->next_mode(), " from step ", reply->next_mode_step(), " on");
@@ -340,8 +344,11 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
 
 std::string ModeText(const JobSummary& summary) {
   if (summary.mode.empty()) return "-";
-  if (summary.next_mode.empty()) return summary.mode;
-  return absl::StrCat(summary.mode, ", ", summary.next_mode);
+  std::string text = summary.mode;
+  if (summary.backup.value_or(0) > 0) absl::StrAppend(&text, " ", *summary.backup);
+  if (summary.slack.has_value()) absl::StrAppend(&text, " ", *summary.slack);
+  if (!summary.next_mode.empty()) absl::StrAppend(&text, ", ", summary.next_mode);
+  return text;
 }
 
 std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
@@ -411,6 +418,8 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
           {"summary",
            {{"job", summary.job},
             {"mode", summary.mode},
+            {"backup", summary.backup ? nlohmann::ordered_json(*summary.backup) : nullptr},
+            {"slack", summary.slack ? nlohmann::ordered_json(*summary.slack) : nullptr},
             {"next_mode", summary.next_mode},
             {"step", summary.step},
             {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
@@ -451,6 +460,13 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
                 reply->target_workers());
   if (!reply->mode().empty()) {
     metrics.Gauge("server_mode_info", "1, with the mode in force.", 1, {{"mode", reply->mode()}});
+  }
+  if (reply->has_backup()) {
+    metrics.Gauge("server_backup_workers", "The backup workers of the rule in force.",
+                  reply->backup());
+  }
+  if (reply->has_slack()) {
+    metrics.Gauge("server_slack_steps", "The slack of the rule in force.", reply->slack());
   }
   metrics.Gauge("server_next_mode_step", "The first step of an announced mode; 0: none.",
                 static_cast<double>(reply->next_mode_step()));

@@ -85,6 +85,8 @@ struct NoiseSums {
 struct JobSummary {
   std::string job;
   std::string mode;                // sync, backup, ssp or async
+  std::optional<uint32_t> backup;  // backup workers, in modes sync and backup
+  std::optional<uint32_t> slack;   // in mode ssp
   std::string next_mode;           // "async from step 40 on"; "": no change is announced
   uint32_t answered_count = 0;     // servers that have answered
   std::vector<uint32_t> insecure;  // servers that listen for other machines without credentials

@@ -183,6 +183,29 @@ TEST(ServersHtmlTest, AnAnnouncedModeIsShown) {
   EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_mode_info{mode=\"ssp\"} 1\n"));
 }
 
+TEST(ServersHtmlTest, TheNumberOfTheModeIsShown) {
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0})};
+  StatusReply reply = ReplyAt(43);
+  reply.set_slack(4);
+  servers[0].Add(reply, kStart);
+  EXPECT_EQ(ModeText(SummaryOf(servers, kStart)), "ssp 4");
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["slack"], 4);
+  EXPECT_TRUE(ServersJson(servers, kStart)["summary"]["backup"].is_null());
+  reply.set_mode("backup");
+  reply.clear_slack();
+  reply.set_backup(2);
+  servers[0].Add(reply, kStart);
+  EXPECT_EQ(ModeText(SummaryOf(servers, kStart)), "backup 2");
+  MetricList metrics;
+  AddServerMetrics(servers[0], kStart, metrics);
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_backup_workers 2\n"));
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("slack_steps")));
+  reply.set_mode("sync");
+  reply.set_backup(0);
+  servers[0].Add(reply, kStart);
+  EXPECT_EQ(ModeText(SummaryOf(servers, kStart)), "sync");
+}
+
 TEST(ServersHtmlTest, AServerThatListensWithoutCredentialsIsNamed) {
   std::vector<ServerHistory> servers = TwoServers();
   EXPECT_THAT(ServersHtml(servers, kStart), Not(HasSubstr("INSECURE")));

@@ -143,11 +143,14 @@ struct Condition {
 
 const std::vector<Condition>& Conditions() {
   static const std::vector<Condition> conditions = {
-      {{"backup"},
+      {{"backup", "auto_backup"},
        [](const JobConfig& c) { return ModeIs(c, {Mode::backup}); },
        "mode: backup",
        {"mode"}},
-      {{"slack"}, [](const JobConfig& c) { return ModeIs(c, {Mode::ssp}); }, "mode: ssp", {"mode"}},
+      {{"slack", "auto_slack"},
+       [](const JobConfig& c) { return ModeIs(c, {Mode::ssp}); },
+       "mode: ssp",
+       {"mode"}},
       {{"fold_every", "staleness_policy"},
        [](const JobConfig& c) {
          return ModeIs(c, {Mode::ssp, Mode::async});

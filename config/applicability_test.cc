@@ -33,7 +33,11 @@ struct Case {
 
 constexpr Case kCases[] = {
     {"backup", "consistency", "1", "consistency { mode: backup }", ""},
+    {"auto_backup", "consistency", "true", "consistency { mode: backup }",
+     "consistency { mode: ssp }"},
     {"slack", "consistency", "0", "consistency { mode: ssp }", "consistency { mode: async }"},
+    {"auto_slack", "consistency", "true", "consistency { mode: ssp }",
+     "consistency { mode: backup }"},
     {"fold_every", "consistency", "1", "consistency { mode: async }",
      "consistency { mode: backup }"},
     {"staleness_policy", "consistency", "none", "consistency { mode: ssp }", ""},
@@ -141,7 +145,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 52u);
+  EXPECT_EQ(fields.size(), 54u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

@@ -226,6 +226,7 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   spec.name = config.name();
   spec.server_count = config.servers();
   spec.rule = RuleOf(config.consistency());
+  spec.auto_rule = config.consistency().auto_backup() || config.consistency().auto_slack();
   spec.staleness = StalenessSpecOf(config.consistency());
   spec.lease = absl::Seconds(config.consistency().lease_seconds());
   spec.start_timeout = absl::Seconds(config.consistency().start_timeout_seconds());

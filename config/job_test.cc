@@ -338,6 +338,8 @@ TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
                            "consistency { workers: 100000 }",
                            "consistency { mode: backup workers: 2 backup: 2 }",
                            "consistency { mode: ssp fold_every: 0 }",
+                           "consistency { mode: backup workers: 1 backup: 0 auto_backup: true }",
+                           "consistency { mode: ssp workers: 1 auto_slack: true }",
                            "consistency { lease_seconds: -1 }",
                            "consistency { start_timeout_seconds: nan }",
                            "optimization { learning_rate: -0.1 }",
@@ -381,7 +383,7 @@ TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
     EXPECT_THAT(Error(text), HasSubstr(" (expected ")) << text;
     ++checked;
   }
-  EXPECT_EQ(checked, 47);
+  EXPECT_EQ(checked, 49);
 }
 
 TEST(JobTest, ACombinationThatDivergesIsRefusedAtItsPlace) {

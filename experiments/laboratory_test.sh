@@ -40,7 +40,7 @@ for threads in 1 3; do
   [ "$(wc -l <"$work/$threads/runs.csv")" = 9 ] || fail "wrong number of runs (expected 8 and a header)"
   [ -s "$work/$threads/report.html" ] || fail "no report.html"
 done
-for table in experiment.json runs.csv curves.csv staleness.csv value_age.csv decisions.csv; do
+for table in experiment.json runs.csv curves.csv staleness.csv value_age.csv decisions.csv rule_changes.csv; do
   cmp "$work/1/$table" "$work/3/$table" || fail "$table depends on the number of threads"
 done
 grep -q '^0,sync,softmax,1,' "$work/1/runs.csv" || fail "runs.csv: no run of sync and softmax with seed 1"

@@ -83,6 +83,15 @@ TEST_F(ModesTest, BackupDoesNotWaitForAStraggler) {
   EXPECT_GT(report["final_test_accuracy"], 0.70);
 }
 
+TEST_F(ModesTest, AStragglerBecomesTheBackupWorkerAtRunTime) {
+  const auto report = Train({"--mode", "backup", "--workers", "4", "--backup", "0", "--auto_backup",
+                             "--straggler", "3:200ms"});
+  EXPECT_EQ(report["final_rule"]["mode"], "backup");
+  EXPECT_GE(report["final_rule"]["backup"], 1);
+  EXPECT_GT(report["late_pushes"], 0);
+  EXPECT_GT(report["final_test_accuracy"], 0.70);
+}
+
 TEST_F(ModesTest, SspStalenessStaysWithinItsBound) {
   const auto report =
       Train({"--mode", "ssp", "--slack", "2", "--momentum", "0.5", "--straggler", "1:20ms"});

@@ -141,10 +141,14 @@ void AddCounters(const TrainResult& result, ordered_json& report) {
   AddToJson(result.record.Totals(), report);
   report["sgd_noise"] = OrNull(SgdNoise(result));
   report["staleness"] = nullptr;
+  report["final_rule"] = nullptr;
   report["noise_scale"] = nullptr;
   report["saturated_shards"] = nullptr;
   if (!result.totals) return;
   report["saturated_shards"] = result.totals->saturated_shards;
+  report["final_rule"] = {{"mode", result.totals->mode},
+                          {"backup", OrNull(result.totals->backup)},
+                          {"slack", OrNull(result.totals->slack)}};
   report["noise_scale"] = OrNull(result.totals->noise.scale());
   result.totals->ForEachCounter(
       [&](const std::string& name, uint64_t value) { report[name] = value; });

@@ -152,6 +152,16 @@ TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
   EXPECT_THAT(ReportTable(result), HasSubstr("0 of 2 done, 1 lost, 1 diverged"));
 }
 
+TEST(ReportTest, TheRuleInForceAtTheEndIsShown) {
+  TrainResult result = Result();
+  result.totals->mode = "backup";
+  result.totals->backup = 1;
+  EXPECT_EQ(ReportJson(result)["final_rule"],
+            (ordered_json{{"mode", "backup"}, {"backup", 1}, {"slack", nullptr}}));
+  result.totals.reset();
+  EXPECT_TRUE(ReportJson(result)["final_rule"].is_null());
+}
+
 TEST(ReportTest, TheNoiseIsMeasuredAndFollowsFromTheSettings) {
   TrainResult result = Result();
   EXPECT_TRUE(ReportJson(result)["noise_scale"].is_null());

@@ -161,6 +161,10 @@ struct ServerTotals {
   // this staleness.
   std::map<uint64_t, uint64_t> staleness;
   NoiseSums noise;
+  // The rule in force at server 0: the mode, and its number of backup workers or its slack.
+  std::string mode;
+  std::optional<uint32_t> backup;
+  std::optional<uint32_t> slack;
 
   // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
   void ForEachCounter(

@@ -357,6 +357,17 @@ TEST(ServerTotalsTest, CountersAndStalenessAreSummedOverTheServers) {
   EXPECT_EQ(totals.max_staleness(), 5);
 }
 
+TEST(ServerTotalsTest, TheRuleIsThatOfTheLead) {
+  std::vector<StatusReply> replies(2);
+  replies[0].set_mode("backup");
+  replies[0].set_backup(2);
+  replies[1].set_mode("sync");
+  const ServerTotals totals = TotalsOf(replies);
+  EXPECT_EQ(totals.mode, "backup");
+  EXPECT_EQ(totals.backup, 2u);
+  EXPECT_EQ(totals.slack, std::nullopt);
+}
+
 TEST(ServerTotalsTest, SaturatedShardsAreListed) {
   std::vector<StatusReply> replies(2);
   for (const uint32_t shard : {7, 4}) {

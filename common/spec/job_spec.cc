@@ -214,6 +214,10 @@ Problems JobSpec::Validate() const {
   }
   problems.RequireInteger("servers", server_count, 1, kMostServers);
   problems.Append(rule.Validate());
+  if (auto_rule && rule.workers == 1) {
+    problems.Add(rule.fold == Fold::kRound ? "auto_backup" : "auto_slack",
+                 "only valid with several workers (expected workers: 2 or more, got 1)");
+  }
   problems.Append(staleness.Validate());
   RequireDuration("lease_seconds", lease, problems);
   RequireDuration("start_timeout_seconds", start_timeout, problems);

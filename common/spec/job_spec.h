@@ -38,6 +38,8 @@ struct JobSpec {
   std::string name = "train";
   uint32_t server_count = 1;
   Rule rule;
+  // The lead changes the number of backup workers (mode backup) or the slack (mode ssp) at run time.
+  bool auto_rule = false;
   StalenessSpec staleness;
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);

@@ -8,6 +8,7 @@
 #include "common/memory/byte_chain.h"
 #include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
+#include "server/core/shard.h"
 #include "worker/client_options.h"
 
 namespace thinwire::lab {
@@ -52,6 +53,9 @@ LabCluster::LabCluster(const RunSpec& spec, Partition partition, std::vector<Gro
       costs_(spec.machines),
       network_(Links(spec), queue_),
       first_server_(spec.machines.servers_beside_workers() ? 0 : spec.job.rule.workers),
+      step_times_(spec.job.rule.workers),
+      tuner_(spec.job.auto_rule ? std::optional(spec.job.rule.fold) : std::nullopt),
+      dealer_(spec.job.rule.workers, spec.job.lease),
       pool_(std::move(pool)) {}
 
 std::unique_ptr<RunRecord> LabCluster::MakeRecord(uint64_t examples, uint32_t tests) {
@@ -97,8 +101,11 @@ void LabCluster::MakeServers(const Stretch& stretch) {
                   delivered();
                 });
           },
-      .applied = [this](ShardId shard, const Event& event,
-                        const Effects& effects) { record_->Applied(shard, event, effects); },
+      .applied =
+          [this](ShardId shard, const Event& event, const Effects& effects) {
+            record_->Applied(shard, event, effects);
+            if (shard == ShardId{0} && tuner_.enabled()) TuneRule(event, effects);
+          },
       .failed = [this](const absl::Status& status) { Fail(status); }};
   const std::span<const ShardSnapshot> snapshots =
       stretch.begin == nullptr ? std::span<const ShardSnapshot>() : stretch.begin->shards;
@@ -162,6 +169,26 @@ void LabCluster::Finish(WorkerId worker, bool leaves) {
     network_.Send(worker.value, MachineOf(ServerId{s}), 0,
                   [this, worker, s] { servers_[s]->Leave(worker); });
   }
+}
+
+void LabCluster::TuneRule(const Event& event, const Effects& effects) {
+  const absl::Time now = absl::UnixEpoch() + queue_.now();
+  step_times_.Record(event, effects, now);
+  const Shard& shard = servers_[partition_.server(ShardId{0}).value]->shard(ShardId{0});
+  Step largest_next;
+  for (uint32_t w = 0; w < workers_.size(); ++w) {
+    largest_next = std::max(largest_next, shard.next(WorkerId{w}));
+  }
+  dealer_.Advance(largest_next, now);
+  if (!tuner_.Due(shard.frontier()) || shard.next_rule().has_value()) return;
+  const auto chosen = tuner_.Choose(shard.rule(), shard.frontier(), step_times_, shard.noise());
+  if (!chosen.has_value()) return;
+  const RuleEvent change = {chosen->rule, dealer_.StepAhead()};
+  record_->Announced(change);
+  // Later, because a server is applying an event now.
+  queue_.After(absl::ZeroDuration(), [this, change] {
+    for (const auto& server : servers_) server->ChangeRule(change);
+  });
 }
 
 Step LabCluster::FinishedSteps() const {

@@ -29,6 +29,9 @@
 #include "experiments/cluster/task_pool.h"
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard_snapshot.h"
+#include "server/edge/lead/dealer.h"
+#include "server/edge/lead/wait_tuner.h"
+#include "server/edge/model/step_times.h"
 
 namespace thinwire::lab {
 
@@ -84,6 +87,8 @@ class LabCluster {
   void MakeServers(const Stretch& stretch);
   absl::Status MakeWorkers(const Stretch& stretch);
   void Finish(WorkerId worker, bool leaves);
+  // The first shard has applied EVENT. Chooses the rule anew if it is due, as the lead does.
+  void TuneRule(const Event& event, const Effects& effects);
   size_t MachineOf(ServerId server) const { return first_server_ + server.value; }
   // Returns the smallest number of steps that a worker has finished.
   Step FinishedSteps() const;
@@ -100,6 +105,10 @@ class LabCluster {
   absl::Status status_;
   RunRecord* record_ = nullptr;  // of the current stretch
   size_t running_count_ = 0;     // workers that have not finished
+  // The parts of the lead that choose a rule and announce its step.
+  StepTimes step_times_;
+  WaitTuner tuner_;
+  Dealer dealer_;
   // They refer to each other, so they stay at their addresses.
   std::vector<std::unique_ptr<LabServer>> servers_;
   std::vector<std::unique_ptr<LabWorker>> workers_;

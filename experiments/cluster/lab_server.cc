@@ -79,6 +79,11 @@ void LabServer::Leave(WorkerId worker) {
   Work();
 }
 
+void LabServer::ChangeRule(const RuleEvent& event) {
+  for (const ShardId shard : shared_.partition.ShardsOf(id_)) Submit(shard, event);
+  Work();
+}
+
 void LabServer::Submit(ShardId shard, Event event) {
   absl::Duration cost;
   if (const auto* push = std::get_if<PushEvent>(&event)) {

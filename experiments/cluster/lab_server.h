@@ -78,6 +78,8 @@ class LabServer {
   void Receive(const ByteChain& bytes);
   // WORKER has left after its last step.
   void Leave(WorkerId worker);
+  // The lead has passed a new rule on.
+  void ChangeRule(const RuleEvent& event);
 
   // REQUIRES: the shard is on this server.
   const Shard& shard(ShardId id) const { return *hosted_.at(id).shard; }

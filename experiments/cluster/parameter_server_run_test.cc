@@ -305,5 +305,41 @@ TEST(ParameterServerRunTest, ARunCanBeStopped) {
                                     .status()));
 }
 
+// Returns the result of a job whose rule changes at run time. One of four workers is slow.
+RunResult AutoResult(const Rule& rule, double slow_factor) {
+  RunSpec spec = SpecOf(rule);
+  spec.job.auto_rule = true;
+  spec.machines.mutable_compute()->set_slow_workers(1);
+  spec.machines.mutable_compute()->set_slow_factor(slow_factor);
+  return ResultOf(spec, {.workers = 4, .steps = 60});
+}
+
+TEST(ParameterServerRunTest, ASlowWorkerBecomesTheBackupWorker) {
+  const RunResult result = AutoResult(Rule::Backup(4, 0), 5);
+  ASSERT_EQ(result.rule_change_size(), 1) << result.ShortDebugString();
+  EXPECT_EQ(result.rule_change(0).backup(), 1u);
+  // Eight steps of 5 s are measured. The new rule begins eight steps later, so 44 steps take 1 s.
+  EXPECT_EQ(result.rule_change(0).seconds(), 8 * 5);
+  EXPECT_EQ(result.rule_change(0).step(), 16u);
+  EXPECT_GT(result.late_pushes(), 0u);
+  EXPECT_LT(result.seconds(), 16 * 5 + 44 + 10);
+}
+
+TEST(ParameterServerRunTest, EquallyFastWorkersNeedNoBackupWorker) {
+  const RunResult none = AutoResult(Rule::Backup(4, 0), 1);
+  EXPECT_EQ(none.rule_change_size(), 0) << none.ShortDebugString();
+  const RunResult one = AutoResult(Rule::Backup(4, 1), 1);
+  ASSERT_EQ(one.rule_change_size(), 1) << one.ShortDebugString();
+  EXPECT_TRUE(one.rule_change(0).has_backup());
+  EXPECT_EQ(one.rule_change(0).backup(), 0u);
+}
+
+TEST(ParameterServerRunTest, SlackThatSavesNoWaitingIsTakenBack) {
+  const RunResult result = AutoResult(Rule::Ssp(4, 8), 5);
+  ASSERT_EQ(result.rule_change_size(), 1) << result.ShortDebugString();
+  EXPECT_TRUE(result.rule_change(0).has_slack());
+  EXPECT_EQ(result.rule_change(0).slack(), 0u);
+}
+
 }  // namespace
 }  // namespace thinwire::lab

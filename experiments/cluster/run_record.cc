@@ -116,6 +116,17 @@ void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effect
   if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(queue_.now());
 }
 
+void RunRecord::Announced(const RuleEvent& rule) {
+  RuleChange& change = *result_.add_rule_change();
+  change.set_step(rule.from.value);
+  change.set_seconds(absl::ToDoubleSeconds(queue_.now()));
+  if (rule.rule.fold == Fold::kRound) {
+    change.set_backup(rule.rule.workers - rule.rule.quorum);
+  } else {
+    change.set_slack(rule.rule.slack);
+  }
+}
+
 void RunRecord::RecordPoint(absl::Duration when) {
   due_.reset();
   RunResult::Point& point = *result_.add_point();

@@ -61,6 +61,8 @@ class RunRecord {
   void Computed(const GradientResult& gradient);
   // SHARD has applied EVENT.
   void Applied(ShardId shard, const Event& event, const Effects& effects);
+  // The lead has announced RULE.
+  void Announced(const RuleEvent& rule);
   // WORKER has finished its last step.
   void Finished(WorkerId worker);
 

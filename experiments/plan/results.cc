@@ -160,17 +160,29 @@ std::string DecisionsTable(std::span<const RunResult> results) {
     for (const PrecisionDecision& decision : results[run].decision()) {
       for (const PrecisionDecision::Candidate& candidate : decision.candidate()) {
         const bool predicted = candidate.has_predicted_accuracy();
-        table += Row({absl::StrCat(run), absl::StrCat(decision.step()),
-                      absl::StrCat(decision.next_step()), ExactNumber(decision.seconds()),
-                      ExactNumber(decision.accuracy()), candidate.name(),
-                      number(predicted, candidate.predicted_accuracy()),
-                      number(predicted, candidate.deviation()),
-                      number(predicted, candidate.gain_per_second()),
-                      number(predicted, candidate.gain_deviation()),
-                      ExactNumber(candidate.seconds_per_step()),
-                      ExactNumber(candidate.encoding_error()),
-                      candidate.name() == decision.chosen() ? "1" : "0"});
+        table += Row(
+            {absl::StrCat(run), absl::StrCat(decision.step()), absl::StrCat(decision.next_step()),
+             ExactNumber(decision.seconds()), ExactNumber(decision.accuracy()), candidate.name(),
+             number(predicted, candidate.predicted_accuracy()),
+             number(predicted, candidate.deviation()),
+             number(predicted, candidate.gain_per_second()),
+             number(predicted, candidate.gain_deviation()),
+             ExactNumber(candidate.seconds_per_step()), ExactNumber(candidate.encoding_error()),
+             candidate.name() == decision.chosen() ? "1" : "0"});
       }
+    }
+  }
+  return table;
+}
+
+// Returns the table of the changes of the rule.
+std::string RuleChangesTable(std::span<const RunResult> results) {
+  std::string table = "run,step,seconds,backup,slack\n";
+  for (size_t run = 0; run < results.size(); ++run) {
+    for (const RuleChange& change : results[run].rule_change()) {
+      table += Row({absl::StrCat(run), absl::StrCat(change.step()), ExactNumber(change.seconds()),
+                    change.has_backup() ? absl::StrCat(change.backup()) : "",
+                    change.has_slack() ? absl::StrCat(change.slack()) : ""});
     }
   }
   return table;
@@ -237,6 +249,7 @@ absl::Status WriteTables(const std::string& folder, const Plan& plan,
                     results, "run,staleness,pushes\n",
                     [](const RunResult& result) -> const auto& { return result.staleness(); })));
   RETURN_IF_ERROR(WriteText(folder + "/decisions.csv", DecisionsTable(results)));
+  RETURN_IF_ERROR(WriteText(folder + "/rule_changes.csv", RuleChangesTable(results)));
   return WriteText(folder + "/value_age.csv",
                    HistogramTable(
                        results, "run,age,values\n",

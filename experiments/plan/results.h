@@ -1,7 +1,7 @@
 // The files of an experiment's folder (docs/experiments.md):
 //
 //   experiment.json              the experiment: its axes, figures and claims
-//   runs.csv  curves.csv  staleness.csv  value_age.csv  decisions.csv
+//   runs.csv  curves.csv  staleness.csv  value_age.csv  decisions.csv  rule_changes.csv
 //                                the results of all runs; `run` is the number of the run, from 0
 //   runs/KEY.result              a stored result, a serialized RunResult. KEY is a hash of everything that
 //                                the result depends on

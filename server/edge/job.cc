@@ -112,6 +112,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
            .apply = [this](const RuleEvent& event,
                            std::function<void()> then) { ApplyToAll(event, std::move(then)); },
            .record = [this](std::function<void()> then) { stored_.RecordLead(std::move(then)); }}),
+      tuner_(options_.auto_rule ? std::optional(options_.rule.fold) : std::nullopt),
       checkpoints_({.durable = options_.durable,
                     .fold = options_.rule.fold,
                     .server_count = options_.server_count,
@@ -422,7 +423,15 @@ void Job::SetMode(SetModeRequest request, Done<SetModeReply> done) {
 void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>& done) {
   const absl::Status status = CheckRuleChange(request.job());
   if (!status.ok()) return done(status);
-  if (leads()) return scaler_.SetMode(request, done);
+  if (leads()) {
+    return scaler_.SetMode(request, [this, done](const absl::StatusOr<SetModeReply>& reply) {
+      if (reply.ok() && tuner_.enabled()) {
+        LOG(INFO) << "the mode of the operator ends auto_backup and auto_slack in this process";
+        tuner_.Stop();
+      }
+      done(reply);
+    });
+  }
   // Only the lead states the job. An operator calls the lead.
   if (!request.job().empty()) return scaler_.Follow(request, done);
   done(NotTheLead(options_.server));
@@ -539,6 +548,7 @@ void Job::HandleTick() {
   const std::vector<WorkerId> live = membership_.Live();
   if (leads() && model_.Get() != nullptr) {
     scaler_.Tick(live.empty() || live.back().value < scaler_.target());
+    TuneRule();
   }
   admission_.Tick(now);
   joins_.Answer();
@@ -548,6 +558,22 @@ void Job::HandleTick() {
 
 void Job::DealExamples() {
   if (leads() && !stopping()) deal_lead_.Update(membership_.Live(), joins_.Returning());
+}
+
+void Job::TuneRule() {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model->hosts().empty() || !tuner_.Due(model->hosts().front()->frontier())) return;
+  ShardHost& first = *model->hosts().front();
+  first.Post([this, model, &first](Shard& shard) {
+    const StepTimes& times = first.MeasureSteps();
+    if (shard.next_rule().has_value()) return;
+    control_.Post(
+        [this, times, rule = shard.rule(), frontier = shard.frontier(), noise = shard.noise()] {
+          if (stopping() || !tuner_.Due(frontier)) return;
+          const auto chosen = tuner_.Choose(rule, frontier, times, noise);
+          if (chosen.has_value()) scaler_.Adjust(rule, chosen->rule, chosen->reason);
+        });
+  });
 }
 
 void Job::SendWaitNotices(absl::Time now) {

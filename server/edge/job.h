@@ -12,7 +12,8 @@
 //   request -> checks -> Membership -> StoredState: durable -> event at every shard -> reply
 //
 // JoinQueue makes new worker processes wait for their numbers, DealLead deals the examples, Scaler
-// changes the number of workers and the mode, JobCheckpoints makes checkpoints and goes back to them.
+// changes the number of workers and the mode, WaitTuner chooses the numbers of the mode, JobCheckpoints
+// makes checkpoints and goes back to them.
 //
 // With durability: log, every event and every change of a member is in the event log before any of
 // its effects leaves the server, and Recover() continues from the state that the log and the newest
@@ -61,6 +62,7 @@
 #include "server/edge/lead/dealer.h"
 #include "server/edge/lead/peers.h"
 #include "server/edge/lead/scaler.h"
+#include "server/edge/lead/wait_tuner.h"
 #include "server/edge/membership.h"
 #include "server/edge/model/counters.h"
 #include "server/edge/model/frame_budget.h"
@@ -83,6 +85,8 @@ struct JobOptions {
   ServerId server;  // the number of this server; server 0 assigns incarnations
   uint32_t server_count = 1;
   Rule rule;
+  // The lead changes the number of backup workers or the slack at run time (wait_tuner.h).
+  bool auto_rule = false;
   std::vector<GroupSpec> groups;           // all parameter groups; none: every tensor is in group 0
   std::vector<GroupUpdate> group_updates;  // the update of each parameter group, from group 0
   SparseUpdateSpec sparse_updates;
@@ -223,6 +227,8 @@ class Job {
   void ApplyToAll(const Event& event, std::function<void()> then);
   // At the lead: deals the examples anew if the members have changed.
   void DealExamples();
+  // At the lead of a job with auto_rule: measures the workers' steps, and changes the rule if it is due.
+  void TuneRule();
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
 
@@ -266,6 +272,7 @@ class Job {
   DealLead deal_lead_;
   JoinQueue joins_;  // only the lead uses it
   Scaler scaler_;
+  WaitTuner tuner_;
   JobCheckpoints checkpoints_;
   // Declared last, so that no call ends after the members that its callback uses.
   const std::unique_ptr<Peers> peers_;

@@ -20,7 +20,7 @@ namespace {
 
 struct ShardReport {
   ShardStatus status;
-  std::string mode;
+  Rule rule;
   std::optional<RuleEvent> next_rule;
   std::vector<Step> next;  // for each worker: its `next` (docs/glossary.md)
 };
@@ -32,7 +32,7 @@ ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_
   report.status.set_open(shard.open());
   report.status.set_version(shard.version().value);
   report.status.set_frontier(shard.frontier().value);
-  report.mode = shard.rule().mode();
+  report.rule = shard.rule();
   report.next_rule = shard.next_rule();
   report.status.set_saturated_updates(shard.saturated_updates());
   const NoiseEstimate& noise = shard.noise();
@@ -41,6 +41,16 @@ ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_
   report.status.set_noise_rounds(noise.rounds);
   for (uint32_t w = 0; w < worker_count; ++w) report.next.push_back(shard.next(WorkerId{w}));
   return report;
+}
+
+void SetRule(const Rule& rule, StatusReply& reply) {
+  reply.set_mode(std::string(rule.mode()));
+  reply.clear_backup();
+  reply.clear_slack();
+  if (rule.fold == Fold::kRound) reply.set_backup(rule.workers - rule.quorum);
+  if (rule.mode() == "ssp") {
+    reply.set_slack(static_cast<uint32_t>(std::min<uint64_t>(rule.slack, UINT32_MAX)));
+  }
 }
 
 // Returns the reply without shards and workers.
@@ -53,7 +63,7 @@ StatusReply ServerStatus(const StatusParts& parts) {
   reply.set_run(parts.identity.run.value);
   reply.set_insecure(parts.insecure);
   reply.set_sealed(parts.model.Get() != nullptr);
-  reply.set_mode(std::string(parts.scaler.rule().mode()));
+  SetRule(parts.scaler.rule(), reply);
   reply.set_target_workers(parts.scaler.target());
   parts.counters.FillIn(reply);
   parts.checkpoints.FillIn(reply);
@@ -71,10 +81,10 @@ StatusReply ServerStatus(const StatusParts& parts) {
 void AddShards(const std::vector<ShardReport>& reports, StatusReply& reply) {
   for (const ShardReport& report : reports) {
     *reply.add_shards() = report.status;
-    reply.set_mode(report.mode);
+    SetRule(report.rule, reply);
     if (!report.next_rule.has_value()) continue;
     const std::string next_mode(report.next_rule->rule.mode());
-    if (next_mode == report.mode) continue;  // only a number changes
+    if (next_mode == report.rule.mode()) continue;  // only a number changes
     reply.set_next_mode(next_mode);
     reply.set_next_mode_step(report.next_rule->from.value);
   }

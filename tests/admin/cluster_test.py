@@ -53,7 +53,7 @@ class ClusterTest(unittest.TestCase):
             found = names_in(self.cluster.get(name, "/metrics")[1])
             expected = documented("every program") | documented(section)
             self.assertGreater(len(expected), 20)
-            optional = {"thinwire_worker_loss_scale", "thinwire_server_checkpoint_age_seconds"}
+            optional = {"thinwire_worker_loss_scale", "thinwire_server_checkpoint_age_seconds", "thinwire_server_slack_steps"}
             self.assertEqual(found - optional, expected - optional)
 
     def test_counters_rise(self):

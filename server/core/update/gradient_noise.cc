@@ -44,18 +44,19 @@ double SquaredNorm(const Accumulator& round) {
 
 void GradientNoise::Add(const Gradient& gradient) {
   ++open_.pushes;
+  if (gradient.late_examples > 0) return;
+  ++open_.single_batches;
   open_.squares += SquaredNorm(gradient.payload);
   open_.reciprocal_counts += 1.0 / gradient.examples;
-  open_.has_late_examples |= gradient.late_examples > 0;
 }
 
 void GradientNoise::Close(const Accumulator& round) {
   const Round closed = std::exchange(open_, {});
-  if (closed.pushes < 2 || closed.has_late_examples) return;
-  const auto pushes = static_cast<double>(closed.pushes);
+  if (closed.pushes < 2 || closed.single_batches == 0) return;
+  const auto pushes = static_cast<double>(closed.single_batches);
   const double small = closed.squares / pushes;
   const double large = SquaredNorm(round);
-  const double per_example = 1.0 / static_cast<double>(round.examples());
+  const double per_example = 1.0 / static_cast<double>(round.weight());
   const double variance = (small - large) / (closed.reciprocal_counts / pushes - per_example);
   const double squared_gradient = large - variance * per_example;
   ++estimate_.rounds;

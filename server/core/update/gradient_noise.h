@@ -10,7 +10,8 @@
 // all shards: about the batch size above which larger batches need fewer steps, but more examples. The
 // errors of lossy codecs count as noise.
 //
-// Rounds with late examples or fewer than two pushes are left out. Not thread-safe.
+// A push with late examples is not the mean gradient of one batch, so it counts only as part of the update. Rounds with fewer than
+// two pushes, or without a push that has no late examples, are left out. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_GRADIENT_NOISE_H_
 #define THINWIRE_SERVER_CORE_UPDATE_GRADIENT_NOISE_H_
 
@@ -43,9 +44,10 @@ class GradientNoise {
  private:
   struct Round {
     uint64_t pushes = 0;
+    // Of the pushes without late examples:
+    uint64_t single_batches = 0;
     double squares = 0;            // sum of |push i|^2
     double reciprocal_counts = 0;  // sum of 1 / b_i
-    bool has_late_examples = false;
   };
 
   Round open_;

@@ -81,21 +81,33 @@ TEST(GradientNoiseTest, SparsePushesAreZeroElsewhere) {
   EXPECT_EQ(noise.estimate(), (NoiseEstimate{.variance = 4, .squared_gradient = 0, .rounds = 1}));
 }
 
-TEST(GradientNoiseTest, RoundsWithOnePushOrLateExamplesAreLeftOut) {
+// Returns the estimate of one round whose pushes have these numbers of late examples. Each push has one example and one value: 1, 2,
+// and so on.
+NoiseEstimate EstimateOf(const std::vector<uint32_t>& late_examples) {
   GradientNoise noise;
-  Accumulator one(1);
-  const Gradient gradient = {WorkerId{0}, 1, 0, Fp32Payload({1})};
-  noise.Add(gradient);
-  one.Fold(gradient);
-  noise.Close(one);
-  Accumulator late(1);
-  for (uint32_t w = 0; w < 2; ++w) {
-    const Gradient with_late = {WorkerId{w}, 1, w, Fp32Payload({1})};
-    noise.Add(with_late);
-    late.Fold(with_late);
+  Accumulator round(1);
+  for (uint32_t w = 0; w < late_examples.size(); ++w) {
+    const Gradient gradient = {WorkerId{w}, 1, late_examples[w],
+                               Fp32Payload({static_cast<float>(w + 1)})};
+    noise.Add(gradient);
+    round.Fold(gradient);
   }
-  noise.Close(late);
-  EXPECT_EQ(noise.estimate(), NoiseEstimate());
+  noise.Close(round);
+  return noise.estimate();
+}
+
+TEST(GradientNoiseTest, RoundsWithoutTwoPushesOrASingleBatchAreLeftOut) {
+  EXPECT_EQ(EstimateOf({0}), NoiseEstimate());
+  EXPECT_EQ(EstimateOf({1, 1}), NoiseEstimate());
+}
+
+TEST(GradientNoiseTest, APushWithLateExamplesCountsInTheUpdateOnly) {
+  // |push|^2 = 1, b = 1. The update is (1 + 2) / 3 with B = 3 examples: S = (1 - 1) / (1 - 1/3) = 0.
+  EXPECT_EQ(EstimateOf({0, 1}), (NoiseEstimate{.variance = 0, .squared_gradient = 1, .rounds = 1}));
+  // The mean of |push|^2 is (1 + 4) / 2. The update is (1 + 2 + 3) / 4 with B = 4 examples.
+  const NoiseEstimate estimate = EstimateOf({0, 0, 1});
+  EXPECT_DOUBLE_EQ(estimate.variance, (2.5 - 2.25) / (1 - 0.25));
+  EXPECT_DOUBLE_EQ(estimate.squared_gradient, 2.25 - estimate.variance / 4);
 }
 
 }  // namespace

@@ -125,6 +125,17 @@ void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
   });
 }
 
+void Scaler::Adjust(const Rule& from, const Rule& to, const std::string& reason) {
+  const bool complete = from == rule() && reduction() == 0 && !restored_ && !changing_;
+  const absl::StatusOr<Step> step = server_.step_ahead();
+  if (!complete || !step.ok()) return;
+  LOG(INFO) << "the lead changes " << from << " to " << to << " from step " << *step << " on; "
+            << reason;
+  Try({to, *step}, [](const absl::Status& status) {
+    if (!status.ok()) LOG(WARNING) << "consistency rule: " << status.message();
+  });
+}
+
 void Scaler::Try(const RuleEvent& event, std::function<void(const absl::Status&)> done) {
   const absl::Status reserved = server_.reserve(event.rule.workers);
   if (!reserved.ok()) return done(reserved);

@@ -1,5 +1,5 @@
-// Scaler changes the consistency rule of a running job, at the request of an operator: the number of
-// workers (`thinwire scale`) and the mode (`thinwire mode`).
+// Scaler changes the consistency rule of a running job: at the request of an operator the number of
+// workers (`thinwire scale`) and the mode (`thinwire mode`), at that of WaitTuner a number of the mode.
 //
 //   more workers    the servers apply the new rule, then workers with the new numbers may join
 //   fewer workers   workers with higher numbers are told to leave; when they have left or their
@@ -75,6 +75,9 @@ class Scaler {
   // Changes the mode, at the lead. The number of workers stays. Errors: InvalidArgument for a mode that the
   // job does not allow; FailedPrecondition if this server has no shard; Unavailable as for Scale.
   void SetMode(const SetModeRequest& request, const SetModeDone& done);
+  // Replaces rule FROM by rule TO, at the lead. Both have the same mode and the same workers. REASON is for
+  // the log. Does nothing if FROM is not the newest rule any more, or while another change is not complete.
+  void Adjust(const Rule& from, const Rule& to, const std::string& reason);
   // Applies the rule that the lead passes on. Errors: as those of Scale and SetMode.
   void Follow(const SetModeRequest& request, const SetModeDone& done);
   // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any more.

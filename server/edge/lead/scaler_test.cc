@@ -310,5 +310,27 @@ TEST_F(ScalerTest, AfterARefusalAllServersKeepTheEarlierMode) {
   EXPECT_THAT(applied_, IsEmpty());
 }
 
+TEST_F(ScalerTest, TheLeadAdjustsARuleAtAnAnnouncedStep) {
+  const Rule sync = WithMost(Rule::Sync(4), 8);
+  Scaler scaler = Make(sync, 2);
+  scaler.Adjust(sync, WithMost(Rule::Backup(4, 1), 8), "a reason");
+  scaler.Adjust(sync, WithMost(Rule::Backup(4, 2), 8), "another change is not complete");
+  EXPECT_EQ(peers_.newest().consistency().backup(), 1u);
+  EXPECT_EQ(peers_.newest().step(), 40u);
+  peers_.Answer(absl::OkStatus());
+  EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Backup(4, 1), 8)));
+  EXPECT_EQ(from_, Step{40});
+}
+
+TEST_F(ScalerTest, ARuleThatIsNotTheNewestIsNotAdjusted) {
+  const Rule sync = WithMost(Rule::Sync(4), 8);
+  Scaler scaler = Make(sync);
+  scaler.Adjust(WithMost(Rule::Sync(3), 8), WithMost(Rule::Backup(3, 1), 8),
+                "the number of workers has changed meanwhile");
+  Scale(scaler, 3);
+  scaler.Adjust(sync, WithMost(Rule::Backup(4, 1), 8), "a reduction is not complete");
+  EXPECT_THAT(applied_, IsEmpty());
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -105,6 +105,7 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   StoreProgress(event);
   frontier_.store(shard_.frontier().value, std::memory_order_relaxed);
   counters_.Count(effects);
+  if (step_times_.has_value()) step_times_->Record(event, effects, clock_.Now());
   if (const auto* seed = std::get_if<SeedEvent>(&event)) {
     counters_.Update([bytes = seed->payload.bytes().size()](StatusReply& counts) {
       counts.set_seed_payload_bytes(counts.seed_payload_bytes() + bytes);
@@ -141,6 +142,11 @@ void ShardHost::ReportSaturation(uint64_t counted) {
         << " limited a parameter or an optimizer slot to the largest float (3.4e38); "
            "the run has probably diverged";
   }
+}
+
+const StepTimes& ShardHost::MeasureSteps() {
+  if (!step_times_.has_value()) step_times_.emplace(static_cast<uint32_t>(next_.size()));
+  return *step_times_;
 }
 
 void ShardHost::SendWaitNotices() {

@@ -34,6 +34,7 @@
 #include "server/durable/event_log.h"
 #include "server/edge/model/counters.h"
 #include "server/edge/model/journal.h"
+#include "server/edge/model/step_times.h"
 #include "server/edge/stream/published_slots.h"
 #include "server/edge/stream/server_stream.h"
 #include "server/edge/stream/stream_table.h"
@@ -115,6 +116,9 @@ class ShardHost {
   // reading worker.
   Effects Apply(const Event& event, ServerStream* sender);
 
+  // Begins to measure the times of the workers' steps, at the first call. Returns the times so far.
+  const StepTimes& MeasureSteps();
+
   // Tells every worker with a waiting read why the read waits, and calls AskForValues.
   void SendWaitNotices();
 
@@ -169,6 +173,7 @@ class ShardHost {
   // Every unsent answer of a stream shares ownership.
   const std::shared_ptr<PublishedSlots> slots_ = std::make_shared<PublishedSlots>();
   std::optional<Seeder> seeder_;
+  std::optional<StepTimes> step_times_;
   std::atomic<uint64_t> frontier_ = 0;
   LogSequence applied_ = 0;                // the last log record that the shard's state contains
   std::function<void(SavedShard)> saved_;  // set while a checkpoint waits for the shard's state
