@@ -26,6 +26,8 @@ struct NoiseEstimate {
   double squared_gradient = 0;  // |G|^2
   uint64_t rounds = 0;          // the number of measured rounds
 
+  // Adds the noise of another shard. The sum has the smaller number of rounds.
+  NoiseEstimate& operator+=(const NoiseEstimate& shard);
   bool operator==(const NoiseEstimate&) const = default;
 };
 
