@@ -46,7 +46,8 @@ Tensors ReadResidualTensors(const std::string& state_dir, WorkerId worker,
 class SmallCluster {
  public:
   explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
-                        const SparseUpdateSpec& sparse_updates = {}, RunId run = RunId{1});
+                        const SparseUpdateSpec& sparse_updates = {}, RunId run = RunId{1},
+                        std::optional<uint64_t> largest_batch = std::nullopt);
 
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }

@@ -213,6 +213,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .worker = setup.worker,
                    .workers = setup.spec.rule.workers,
                    .batch_size = static_cast<uint32_t>(task.step_examples()),
+                   .accumulate = task.accumulate,
                    .seed = task.seed});
   ClientOptions options =
       MakeClientOptions(setup.spec, {.worker = setup.worker,

@@ -28,7 +28,9 @@ struct SamplerOptions {
   uint64_t example_count = 0;
   WorkerId worker;
   uint32_t workers = 1;     // of the first deal
-  uint32_t batch_size = 1;  // of a step
+  uint32_t batch_size = 1;  // of a step, unless a deal changes it
+  uint32_t accumulate =
+      1;  // the number of batches that a step accumulates, unless a deal changes it
   uint64_t seed = 1;
 };
 
@@ -39,7 +41,7 @@ std::vector<std::span<const uint32_t>> Parts(std::span<const uint32_t> examples,
 // Not thread-safe.
 class Sampler {
  public:
-  // REQUIRES: example_count, workers and batch_size are positive; example_count < 2^32. A worker
+  // REQUIRES: all numbers in OPTIONS are positive; example_count < 2^32. A worker
   // that is not below `workers` has only empty batches until a deal makes it a member.
   explicit Sampler(const SamplerOptions& options);
 

@@ -110,7 +110,8 @@ struct TrainerOptions {
   uint64_t epochs = 1;
   std::string device = "cpu";  // name of the model's device, for messages
   absl::Duration delay;        // artificial delay before each step's first push
-  // The sampler's batch is that of a step: batch_size * accumulate * local.count examples.
+  // The sampler's batch is that of a step: batch_size * accumulate * local.count examples, unless a deal
+  // changes the number of accumulated batches.
   uint32_t batch_size = 0;  // examples of one forward and backward pass; 0: those of a step
   uint32_t accumulate = 1;  // passes per gradient
   LocalStepsSpec local;

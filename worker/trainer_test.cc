@@ -461,6 +461,21 @@ TEST_F(TrainerTest, ADealChangesTheLocalStepsOfLaterSteps) {
   EXPECT_EQ(Done().steps(), 2);
 }
 
+TEST_F(TrainerTest, ADealChangesTheAccumulatedBatchesOfLaterSteps) {
+  Deal deal;
+  deal.set_step(2);
+  deal.set_accumulate(2);
+  deal.add_members(0);
+  shared_.deals = {deal};
+  // 10 examples in each of two epochs.
+  ASSERT_TRUE(Run({.batch_size = 2, .epochs = 2}).ok());
+  std::vector<size_t> sizes;
+  for (const auto& batch : model_.trained) sizes.push_back(batch.size());
+  EXPECT_THAT(sizes, ElementsAre(2, 2, 4, 2, 4, 4, 2));
+  EXPECT_EQ(Done().examples(), 20);
+  EXPECT_EQ(Done().steps(), 7);
+}
+
 TEST_F(TrainerTest, BuffersAreRecomputedFromBatchesOfOnePass) {
   shared_.frontier = 2;
   ASSERT_TRUE(Run({.examples = 40, .batch_size = 2, .local = kThreeLocalSteps}).ok());

@@ -73,9 +73,11 @@ struct JobSpec {
   friend std::ostream& operator<<(std::ostream& out, const JobSpec& spec);
 };
 
-// Returns the settings of a job that are not allowed in the mode of RULE.
+// Returns the settings of a job that are not allowed in the mode of RULE. GROWS_BATCH:
+// ScheduleSpec::grows_batch.
 Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
-                      const std::optional<PublishOptions>& publish, const StalenessSpec& staleness);
+                      const std::optional<PublishOptions>& publish, const StalenessSpec& staleness,
+                      bool grows_batch);
 
 }  // namespace thinwire
 

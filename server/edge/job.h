@@ -91,6 +91,8 @@ struct JobOptions {
   std::vector<GroupUpdate> group_updates;
   SparseUpdateSpec sparse_updates;
   StalenessSpec staleness;
+  // ScheduleSpec::largest_batch of `schedule: noise_scale`; nullopt: the batch does not grow.
+  std::optional<uint64_t> largest_batch;
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);

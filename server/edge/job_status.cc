@@ -55,6 +55,7 @@ StatusReply ServerStatus(const StatusParts& parts) {
   reply.set_sealed(parts.model.Get() != nullptr);
   reply.set_mode(std::string(parts.scaler.rule().mode()));
   reply.set_target_workers(parts.scaler.target());
+  parts.deal_lead.FillIn(reply);
   parts.counters.FillIn(reply);
   parts.checkpoints.FillIn(reply);
   reply.set_buffered_bytes(parts.frames.held_bytes());

@@ -9,6 +9,7 @@
 #include "proto/control.pb.h"
 #include "server/edge/job_checkpoints.h"
 #include "server/edge/job_identity.h"
+#include "server/edge/lead/deal_lead.h"
 #include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
 #include "server/edge/model/counters.h"
@@ -25,6 +26,7 @@ struct StatusParts {
   const ModelSlot& model;
   const Membership& membership;
   const Scaler& scaler;
+  const DealLead& deal_lead;
   const JobCheckpoints& checkpoints;
   const Counters& counters;
   const FrameBudget& frames;
