@@ -44,6 +44,7 @@
 #include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
 #include "experiments/cluster/value_ages.h"
+#include "proto/control.pb.h"
 #include "proto/frame.h"
 
 namespace thinwire::lab {
@@ -56,7 +57,9 @@ class LabWorker {
     const CodecCosts& costs;
     const ComputeTimes& times;
     const TaskSpec& task;
-    Step end;                     // workers stop before this step
+    const Step& end;  // workers stop before this step, which a deal may change
+    // The deals of the run so far, which the tasks follow; null: none.
+    const std::shared_ptr<const std::vector<Deal>>& deals;
     bool measures_error = false;  // of the encoded gradients
     EventQueue& queue;
     TaskPool& pool;
