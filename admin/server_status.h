@@ -81,6 +81,17 @@ struct NoiseSums {
   std::optional<double> scale() const;
 };
 
+// The batch of an update that grows with `schedule: noise_scale`, as the lead states it.
+struct BatchStatus {
+  uint32_t examples = 0;        // of an update; 0: the batch does not grow
+  uint32_t accumulate = 0;      // batches that each worker accumulates for it
+  uint32_t epoch_examples = 0;  // of the training set
+  uint32_t wished_workers = 0;  // that would make it without accumulation; 0: no worker accumulates
+
+  // Copies the fields of REPLY if it has them. Only the lead's reply does.
+  void Add(const StatusReply& reply);
+};
+
 // Figures of the whole job, from all servers that have answered.
 struct JobSummary {
   std::string job;
@@ -98,6 +109,7 @@ struct JobSummary {
   std::map<uint64_t, uint64_t> staleness;    // staleness -> accepted pushes
   double mean_staleness = 0;
   NoiseSums noise;
+  BatchStatus batch;
   // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of pushes.
   uint64_t push_bytes = 0;
   uint64_t push_fp32_bytes = 0;
@@ -117,6 +129,8 @@ StatusTable BytesTable(const JobSummary& summary);
 std::string WorkerListText(const std::vector<uint32_t>& workers);
 // Returns the noise scale with its unit, such as "4.1e+03 examples"; "-" without one.
 std::string NoiseScaleText(const NoiseSums& noise);
+// Returns "512 examples, 4 batches per worker", with the wish for workers; "-" if the batch does not grow.
+std::string BatchText(const BatchStatus& batch);
 // Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.
 std::string InsecureText(const std::vector<uint32_t>& servers);
 

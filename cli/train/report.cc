@@ -114,7 +114,8 @@ ordered_json RestartsJson(const RunRecord& record) {
 //
 //   g = learning_rate / (1 - momentum) (N / B - 1)
 //
-// N / B, the examples of an epoch divided by those of an update, is the number of updates in an epoch.
+// N / B, the examples of an epoch divided by those of an update, is the number of updates in an epoch. If the
+// batch has grown, B is the last one.
 std::optional<double> SgdNoise(const TrainResult& result) {
   using Optimizer = Optimization::Optimizer;
   const Optimization& optimization = result.config.optimization();
@@ -124,14 +125,19 @@ std::optional<double> SgdNoise(const TrainResult& result) {
   if (result.record.planned_steps() == 0 || (optimizer != Optimizer::sgd && !has_momentum)) {
     return std::nullopt;
   }
+  const double momentum = has_momentum ? optimization.momentum() : 0;
+  const double rate = optimization.learning_rate() / (1 - momentum);
+  if (result.totals && result.totals->batch.examples > 0) {
+    const BatchStatus& batch = result.totals->batch;
+    return rate * (1.0 * batch.epoch_examples / batch.examples - 1);
+  }
   const bool by_round = consistency.mode() == Consistency::Mode::sync ||
                         consistency.mode() == Consistency::Mode::backup;
   const double pushes =
       by_round ? consistency.workers() - consistency.backup() : consistency.fold_every();
   const double updates = static_cast<double>(result.record.planned_steps()) /
                          result.config.task().epochs() * consistency.workers() / pushes;
-  const double momentum = has_momentum ? optimization.momentum() : 0;
-  return optimization.learning_rate() / (1 - momentum) * (updates - 1);
+  return rate * (updates - 1);
 }
 
 // Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
@@ -143,7 +149,15 @@ void AddCounters(const TrainResult& result, ordered_json& report) {
   report["staleness"] = nullptr;
   report["noise_scale"] = nullptr;
   report["saturated_shards"] = nullptr;
+  report["updates"] = nullptr;
+  report["batch"] = nullptr;
+  report["accumulate"] = nullptr;
   if (!result.totals) return;
+  report["updates"] = result.totals->updates;
+  if (const BatchStatus& batch = result.totals->batch; batch.examples > 0) {
+    report["batch"] = batch.examples;
+    report["accumulate"] = batch.accumulate;
+  }
   report["saturated_shards"] = result.totals->saturated_shards;
   report["noise_scale"] = OrNull(result.totals->noise.scale());
   result.totals->ForEachCounter(
@@ -359,6 +373,10 @@ std::string ReportTable(const TrainResult& result) {
            absl::StrFormat("mean %.2f, max %u", result.totals->mean_staleness(),
                            result.totals->max_staleness()),
            table);
+  }
+  if (result.totals && result.totals->batch.examples > 0) {
+    AddRow("updates", absl::StrCat(result.totals->updates), table);
+    AddRow("last batch", BatchText(result.totals->batch), table);
   }
   if (result.totals && result.totals->noise.scale()) {
     AddRow("noise scale", NoiseScaleText(result.totals->noise), table);

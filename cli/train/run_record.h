@@ -161,6 +161,8 @@ struct ServerTotals {
   // this staleness.
   std::map<uint64_t, uint64_t> staleness;
   NoiseSums noise;
+  BatchStatus batch;
+  uint64_t updates = 0;  // of the shard with the most
 
   // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
   void ForEachCounter(

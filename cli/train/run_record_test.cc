@@ -68,6 +68,11 @@ TEST(RunRecordTest, ThePlannedStepsComeFromAWorker) {
   joined.mutable_joined()->set_planned_steps(938);
   record.Apply(joined);
   EXPECT_EQ(record.planned_steps(), 938);
+  // The batch has grown.
+  WorkerEvent step = Of(0);
+  step.mutable_step()->set_planned_steps(700);
+  record.Apply(step);
+  EXPECT_EQ(record.planned_steps(), 700);
 }
 
 TEST(RunRecordTest, AKilledWorkerIsLostWithItsReason) {
@@ -355,6 +360,17 @@ TEST(ServerTotalsTest, CountersAndStalenessAreSummedOverTheServers) {
   EXPECT_EQ(totals.staleness, (std::map<uint64_t, uint64_t>{{0, 4}, {1, 3}, {5, 1}}));
   EXPECT_DOUBLE_EQ(totals.mean_staleness(), 1.0);
   EXPECT_EQ(totals.max_staleness(), 5);
+}
+
+TEST(ServerTotalsTest, UpdatesAreThoseOfTheShardWithTheMost) {
+  std::vector<StatusReply> replies(2);
+  replies[0].set_batch(64);
+  replies[0].add_shards()->set_version(7);
+  replies[1].add_shards()->set_version(9);
+  replies[1].add_shards()->set_version(8);
+  const ServerTotals totals = TotalsOf(replies);
+  EXPECT_EQ(totals.updates, 9);
+  EXPECT_EQ(totals.batch.examples, 64);
 }
 
 TEST(ServerTotalsTest, SaturatedShardsAreListed) {
