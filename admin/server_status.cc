@@ -19,7 +19,8 @@ using html::BytesText;
 using html::CountText;
 using html::DurationText;
 
-// A step that is open for this long is remarkable: the page names the workers that have not finished it.
+// A step that is open for this long is remarkable: the page names the workers that have not
+// finished it.
 constexpr absl::Duration kNotableStepAge = absl::Seconds(2);
 // The page lists at most this many shards.
 constexpr size_t kMaxShardRowCount = 256;
@@ -157,6 +158,14 @@ std::optional<double> NoiseSums::scale() const {
   return variance / squared_gradient;
 }
 
+void BatchStatus::Add(const StatusReply& reply) {
+  if (reply.batch() == 0) return;
+  *this = {.examples = reply.batch(),
+           .accumulate = reply.accumulate(),
+           .epoch_examples = reply.epoch_examples(),
+           .wished_workers = reply.wished_workers()};
+}
+
 void ServerHistory::Add(StatusReply reply, absl::Time now) {
   const bool restarted = latest_ && latest_->epoch() != reply.epoch();
   const uint64_t step = StepOf(reply);
@@ -278,6 +287,16 @@ std::string NoiseScaleText(const NoiseSums& noise) {
   return scale ? absl::StrFormat("%.3g examples", *scale) : "-";
 }
 
+std::string BatchText(const BatchStatus& batch) {
+  if (batch.examples == 0) return "-";
+  std::string text = absl::StrCat(CountText(batch.examples), " examples, ", batch.accumulate,
+                                  batch.accumulate == 1 ? " batch" : " batches", " per worker");
+  if (batch.wished_workers > 0) {
+    absl::StrAppend(&text, ", ", batch.wished_workers, " workers wished");
+  }
+  return text;
+}
+
 std::string InsecureText(const std::vector<uint32_t>& servers) {
   return absl::StrCat("INSECURE: ", servers.size() == 1 ? "server " : "servers ",
                       absl::StrJoin(servers, ", "), servers.size() == 1 ? " listens" : " listen",
@@ -308,6 +327,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     }
     for (const auto& [value, count] : reply->staleness()) summary.staleness[value] += count;
     summary.noise.Add(*reply);
+    summary.batch.Add(*reply);
     summary.push_bytes += reply->push_payload_bytes();
     summary.parameter_bytes += reply->parameters_payload_bytes();
     if (reply->shards().empty()) continue;
@@ -360,6 +380,7 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
       {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
       {"servers", absl::StrCat(summary.answered_count, " of ", servers.size())},
       {"noise scale", NoiseScaleText(summary.noise)},
+      {"batch", BatchText(summary.batch)},
       {"gradient compression", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
       {"parameter compression",
        html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
@@ -429,6 +450,9 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
             {"pushes", summary.verdicts},
             {"mean_staleness", summary.mean_staleness},
             {"noise_scale", noise_scale ? nlohmann::ordered_json(*noise_scale) : nullptr},
+            {"batch", summary.batch.examples},
+            {"accumulate", summary.batch.accumulate},
+            {"wished_workers", summary.batch.wished_workers},
             {"push_bytes", summary.push_bytes},
             {"push_fp32_bytes", summary.push_fp32_bytes},
             {"parameter_bytes", summary.parameter_bytes},
@@ -470,6 +494,13 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   }
   metrics.Gauge("server_next_mode_step", "The first step of an announced mode; 0: none.",
                 static_cast<double>(reply->next_mode_step()));
+  if (reply->batch() > 0) {
+    metrics.Gauge("server_batch_examples", "Examples of an update, with schedule noise_scale.",
+                  reply->batch());
+    metrics.Gauge("server_wished_workers",
+                  "Workers that would make the batch without accumulation; 0: none accumulates.",
+                  reply->wished_workers());
+  }
   double heard = 0;
   for (const auto& [number, worker] : WorkersOf(own, now)) {
     if (worker.live) heard = std::max(heard, absl::ToDoubleSeconds(worker.heard));

@@ -1,5 +1,6 @@
-// The status of a job's servers as page, JSON and metrics. ServerHistory adds to the newest StatusReply of one server the
-// times that the reply does not have; the functions show the histories of all known servers.
+// The status of a job's servers as page, JSON and metrics. ServerHistory adds to the newest
+// StatusReply of one server the times that the reply does not have; the functions show the
+// histories of all known servers.
 #ifndef THINWIRE_ADMIN_SERVER_STATUS_H_
 #define THINWIRE_ADMIN_SERVER_STATUS_H_
 
@@ -34,8 +35,8 @@ class ServerHistory {
   absl::Time answered() const { return answered_; }
   // Returns the first step that some shard has not finished.
   uint64_t step() const { return step_; }
-  // Returns the time from the first to the newest reply in which step() was the open step: at most as long as the step has
-  // really been open.
+  // Returns the time from the first to the newest reply in which step() was the open step: at most
+  // as long as the step has really been open.
   absl::Duration step_age() const { return answered_ - step_since_; }
   // Returns the time at which the newest checkpoint was first seen; nullopt if there is none.
   std::optional<absl::Time> checkpointed() const { return checkpointed_; }
@@ -69,7 +70,8 @@ struct WorkerSight {
 // Returns the workers that ever joined, by number. The first server decides which of them are live.
 std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now);
 
-// Sums of the noise of the gradients over the shards of a job (server/core/update/gradient_noise.h).
+// Sums of the noise of the gradients over the shards of a job
+// (server/core/update/gradient_noise.h).
 struct NoiseSums {
   double variance = 0;
   double squared_gradient = 0;
@@ -79,6 +81,17 @@ struct NoiseSums {
   // Returns the noise scale in examples (docs/training.md), or nullopt if it was not measured or is
   // too uncertain.
   std::optional<double> scale() const;
+};
+
+// The batch of an update that grows with `schedule: noise_scale`, as the lead states it.
+struct BatchStatus {
+  uint32_t examples = 0;        // of an update; 0: the batch does not grow
+  uint32_t accumulate = 0;      // batches that each worker accumulates for it
+  uint32_t epoch_examples = 0;  // of the training set
+  uint32_t wished_workers = 0;  // that would make it without accumulation; 0: no worker accumulates
+
+  // Copies the fields of REPLY if it has them. Only the lead's reply does.
+  void Add(const StatusReply& reply);
 };
 
 // Figures of the whole job, from all servers that have answered.
@@ -100,7 +113,9 @@ struct JobSummary {
   std::map<uint64_t, uint64_t> staleness;    // staleness -> accepted pushes
   double mean_staleness = 0;
   NoiseSums noise;
-  // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of pushes.
+  BatchStatus batch;
+  // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of
+  // pushes.
   uint64_t push_bytes = 0;
   uint64_t push_fp32_bytes = 0;
   uint64_t parameter_bytes = 0;
@@ -119,17 +134,22 @@ StatusTable BytesTable(const JobSummary& summary);
 std::string WorkerListText(const std::vector<uint32_t>& workers);
 // Returns the noise scale with its unit, such as "4.1e+03 examples"; "-" without one.
 std::string NoiseScaleText(const NoiseSums& noise);
+// Returns "512 examples, 4 batches per worker", with the wish for workers; "-" if the batch does
+// not grow.
+std::string BatchText(const BatchStatus& batch);
 // Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.
 std::string InsecureText(const std::vector<uint32_t>& servers);
 
-// Returns "sync", or "sync, async from step 40 on" while a change is announced; "-" if it is unknown.
+// Returns "sync", or "sync, async from step 40 on" while a change is announced; "-" if it is
+// unknown.
 std::string ModeText(const JobSummary& summary);
 
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
 
 // Returns the body of a status page.
 std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now);
-// Returns {"servers": [{"server", "answered_seconds_ago", "status": StatusReply as protobuf JSON}], "summary": {...}}.
+// Returns {"servers": [{"server", "answered_seconds_ago", "status": StatusReply as protobuf JSON}],
+// "summary": {...}}.
 nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl::Time now);
 // Adds the metrics of one server, which are those of its own process.
 void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& metrics);

@@ -38,7 +38,8 @@ void AddShard(uint32_t number, uint64_t frontier, StatusReply& reply) {
   shard.set_frontier(frontier);
 }
 
-// Returns the status of a server with two shards, whose open steps are STEP and STEP + 1, and three workers.
+// Returns the status of a server with two shards, whose open steps are STEP and STEP + 1, and three
+// workers.
 StatusReply ReplyAt(uint64_t step) {
   StatusReply reply;
   reply.set_job("mnist");
@@ -144,6 +145,26 @@ TEST(JobSummaryTest, TheNoiseScaleIsTheQuotientOfTheSumsOverAllShards) {
   servers[0].Add(reply(3000, 0.25), kStart);
   EXPECT_EQ(SummaryOf(servers, kStart).noise.scale(), std::nullopt) << "too uncertain";
   EXPECT_TRUE(ServersJson(servers, kStart)["summary"]["noise_scale"].is_null());
+}
+
+TEST(JobSummaryTest, TheLeadStatesTheGrowingBatch) {
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
+  servers[1].Add(StatusReply(), kStart);
+  EXPECT_EQ(BatchText(SummaryOf(servers, kStart).batch), "-");
+  StatusReply reply;
+  reply.set_batch(1024);
+  reply.set_accumulate(4);
+  reply.set_wished_workers(16);
+  servers[0].Add(reply, kStart);
+  const std::string text = "1,024 examples, 4 batches per worker, 16 workers wished";
+  EXPECT_EQ(BatchText(SummaryOf(servers, kStart).batch), text);
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr(text));
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["batch"], 1024);
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["wished_workers"], 16);
+  MetricList metrics;
+  AddServerMetrics(servers[0], kStart, metrics);
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_batch_examples 1024\n"));
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_wished_workers 16\n"));
 }
 
 TEST(JobSummaryTest, AJobWithoutAnswersIsEmpty) {

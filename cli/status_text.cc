@@ -54,6 +54,7 @@ std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& 
   if (summary.worker_count == 0) workers = "none has joined yet";
   AddFact("workers", workers, text);
   if (summary.noise.scale()) AddFact("noise scale", NoiseScaleText(summary.noise), text);
+  if (summary.batch.examples > 0) AddFact("batch", BatchText(summary.batch), text);
   if (!summary.insecure.empty()) absl::StrAppend(&text, InsecureText(summary.insecure), "\n");
   return text;
 }

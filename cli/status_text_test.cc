@@ -24,6 +24,9 @@ StatusReply LargeReply() {
   reply.set_mode("backup");
   reply.set_generation(2);
   reply.set_target_workers(4);
+  reply.set_batch(16'777'216);
+  reply.set_accumulate(1024);
+  reply.set_wished_workers(65'536);
   for (uint32_t i = 0; i < 96; ++i) {
     ShardStatus& shard = *reply.add_shards();
     shard.set_shard(i);
@@ -72,6 +75,8 @@ TEST(StatusTextTest, EveryFigureOfALargeJobFitsEightyColumns) {
   EXPECT_THAT(text, HasSubstr("job         mnist\nmode        backup\ngeneration  2\n"));
   EXPECT_THAT(text, HasSubstr("step        1,234,567, not finished by worker 0\n"));
   EXPECT_THAT(text, HasSubstr("servers     1 of 2 answered\nworkers     1 of 2 live, 4 wanted\n"));
+  EXPECT_THAT(text, HasSubstr("batch       16,777,216 examples, 1024 batches per worker, "
+                              "65536 workers wished\n"));
   EXPECT_THAT(text, HasSubstr("INSECURE: server 0 listens for other machines"));
   EXPECT_THAT(text, HasSubstr("\n0        live  1,234,567  1.2 s ago      2000003\n"));
   EXPECT_THAT(text, HasSubstr("\n1        left  1,234,567  1.2 s ago      2000003\n"));

@@ -58,6 +58,8 @@ constexpr Case kCases[] = {
     {"decay_factor", "optimization", "0.5", "optimization { schedule: step }",
      "optimization { schedule: cosine }"},
     {"power", "optimization", "1", "optimization { schedule: polynomial }", ""},
+    {"largest_batch", "optimization", "0", "optimization { schedule: noise_scale }",
+     "optimization { schedule: cosine }"},
     {"selection_density", "optimization", "0.5", "optimization { gradient_selection: gtopk }", ""},
     {"selection_rest", "optimization", "server", "optimization { gradient_selection: gtopk }", ""},
     {"density", "compression", "0.01", "compression { push: topk }", "compression { push: fp16 }"},
@@ -145,7 +147,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 54u);
+  EXPECT_EQ(fields.size(), 55u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

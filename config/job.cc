@@ -67,7 +67,8 @@ ScheduleSpec ScheduleSpecOf(const Optimization& o) {
           .warmup = o.warmup(),
           .decay_at = {o.decay_at().begin(), o.decay_at().end()},
           .decay_factor = o.decay_factor(),
-          .power = o.power()};
+          .power = o.power(),
+          .largest_batch = o.largest_batch()};
 }
 
 DensityWarmup DensityWarmupOf(const Compression& c) {

@@ -144,6 +144,10 @@ TEST(JobTest, EveryFieldOfTheOptimizationArrives) {
       Spec("optimization { optimizer: momentum momentum: 0.25 schedule: polynomial power: 3 }");
   EXPECT_EQ(other.optimizer.momentum, 0.25);
   EXPECT_EQ(other.schedule.power, 3);
+  EXPECT_EQ(Spec("consistency { workers: 2 } optimization { schedule: noise_scale largest_batch: "
+                 "4096 }")
+                .schedule,
+            (ScheduleSpec{.kind = ScheduleKind::kNoiseScale, .largest_batch = 4096}));
 }
 
 TEST(JobTest, EveryFieldOfSparseUpdatesArrives) {

@@ -34,6 +34,11 @@ absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_s
   }
   RETURN_IF_ERROR(
       CheckWorkers("members", {deal.members().begin(), deal.members().end()}, worker_count));
+  if (deal.accumulate() > kMostAccumulated) {
+    return absl::InvalidArgumentError(absl::StrCat("deal: accumulate: out of range (expected 0 to ",
+                                                   kMostAccumulated, ", got ", deal.accumulate(),
+                                                   ")"));
+  }
   std::vector<uint32_t> departed;
   for (const Deal::Departed& worker : deal.departed()) departed.push_back(worker.worker());
   return CheckWorkers("departed", departed, worker_count);

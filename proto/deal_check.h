@@ -12,11 +12,15 @@ namespace thinwire {
 
 // Checks a deal of a job whose worker numbers are below WORKER_COUNT. FIRST_STEP is the step of the
 // deal before it, or 0. Errors: InvalidArgument if the deal begins before FIRST_STEP or above
-// kLastDealStep, has no members, or names a worker twice, out of order or out of range.
+// kLastDealStep, has no members, names a worker twice, out of order or out of range, or accumulates
+// more than kMostAccumulated batches.
 absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_step);
 
 // The largest step of a deal. Larger steps could overflow when a reader adds to them.
 inline constexpr uint64_t kLastDealStep = uint64_t{1} << 62;
+
+// No step of a worker has more examples (common/spec/task_spec.cc).
+inline constexpr uint32_t kMostAccumulated = 1048576;
 
 // No job has more workers (common/spec/rule.cc).
 inline constexpr uint32_t kMostDealtWorkers = 65536;

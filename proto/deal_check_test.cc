@@ -34,6 +34,9 @@ TEST(DealCheckTest, AnInvalidDealIsRefusedWithTheCause) {
             "deal: members: not ascending or out of range (expected 1 to 3, got 4)");
   EXPECT_EQ(Error(DealOf(5, {0}, {3, 2})),
             "deal: departed: not ascending or out of range (expected 4 to 3, got 2)");
+  Deal grown = DealOf(5, {0});
+  grown.set_accumulate(kMostAccumulated + 1);
+  EXPECT_EQ(Error(grown), "deal: accumulate: out of range (expected 0 to 1048576, got 1048577)");
 }
 
 }  // namespace

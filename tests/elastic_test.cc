@@ -56,7 +56,7 @@ class DealtWorker {
   DealtWorker(SmallCluster& cluster, Gate& gate, uint32_t number)
       : gate_(gate),
         number_(number),
-        worker_(std::make_unique<SmallWorker>(cluster, number)),
+        worker_(std::make_unique<SmallWorker>(cluster, number, Options())),
         sampler_({.example_count = kDataExamples,
                   .worker = WorkerId{number},
                   .workers = 2,
@@ -84,6 +84,16 @@ class DealtWorker {
   const std::vector<uint32_t>& in_flight() const { return in_flight_; }
 
  private:
+  // The lead needs the task for batches that grow.
+  static ClientOptions Options() {
+    ClientOptions options;
+    options.config.emplace();
+    options.config->mutable_task()->set_batch_size(kBatch);
+    options.config->mutable_task()->set_epochs(kEpochs);
+    options.planned_examples = kEpochs * kDataExamples;
+    return options;
+  }
+
   void Run() {
     Train();
     absl::MutexLock lock(&mu_);
@@ -139,6 +149,9 @@ class DealtWorker {
 
 class ElasticTest : public testing::TestWithParam<Rule> {
  protected:
+  explicit ElasticTest(std::optional<uint64_t> largest_batch = std::nullopt)
+      : cluster_(WithMost(GetParam()), std::nullopt, {}, RunId{1}, largest_batch) {}
+
   static Rule WithMost(Rule rule) {
     rule.max_workers = 4;
     return rule;
@@ -194,8 +207,8 @@ class ElasticTest : public testing::TestWithParam<Rule> {
     answered.WaitForNotification();
     return {answer.deals().begin(), answer.deals().end()};
   }
-  // Blocks until the lead has announced COUNT deals while the workers LIVE live, and returns the last
-  // deal. The time passes only while all of them are heard.
+  // Blocks until the lead has announced COUNT deals while the workers LIVE live, and returns the
+  // last deal. The time passes only while all of them are heard.
   Deal AwaitDeals(size_t count, const std::vector<uint32_t>& live) {
     std::vector<Deal> deals;
     while ((deals = Deals()).size() < count) {
@@ -211,7 +224,7 @@ class ElasticTest : public testing::TestWithParam<Rule> {
     return {deal.members().begin(), deal.members().end()};
   }
 
-  SmallCluster cluster_{WithMost(GetParam())};
+  SmallCluster cluster_;
   Gate gate_;
   std::vector<std::unique_ptr<DealtWorker>> workers_;
 };
@@ -319,6 +332,64 @@ TEST_P(ElasticTest, EveryExampleIsCountedOnceWhileTheModeChanges) {
     EXPECT_EQ(count, static_cast<int>(kEpochs)) << "example " << example;
   }
 }
+
+class GrowthTest : public ElasticTest {
+ protected:
+  GrowthTest() : ElasticTest(kDataExamples / 10) {}
+
+  // Lets the workers WORKERS run to STEP. Then blocks until the lead has measured the noise of
+  // updates of BATCH examples.
+  void RunTo(uint64_t step, const std::vector<DealtWorker*>& workers, uint32_t batch) {
+    gate_.Allow(step);
+    for (DealtWorker* worker : workers) worker->AwaitStep(step);
+    for (uint32_t measured = 0; measured != batch;) {
+      cluster_.Tick();
+      absl::Notification answered;
+      cluster_.job(0).Status([&](absl::StatusOr<StatusReply> reply) {
+        measured = reply->batch();
+        answered.Notify();
+      });
+      answered.WaitForNotification();
+    }
+  }
+};
+
+TEST_P(GrowthTest, EveryExampleIsCountedOnceWhileTheBatchGrowsAndAWorkerJoins) {
+  DealtWorker& first = Start(0);
+  DealtWorker& second = Start(1);
+  // Every 16th step is measured.
+  RunTo(1, {&first, &second}, 2 * kBatch);
+  RunTo(80, {&first, &second}, 2 * kBatch);
+  const Deal doubled = AwaitDeals(1, {0, 1});
+  EXPECT_EQ(doubled.accumulate(), 2u);
+  EXPECT_EQ(MembersOf(doubled), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(doubled.departed_size(), 0);
+  EXPECT_GE(doubled.step(), 80 + Dealer::kLeastSteps);
+
+  // The deal of a new worker keeps the batches.
+  ASSERT_TRUE(Scale(3).ok());
+  DealtWorker& third = Start(2);
+  const Deal joined = AwaitDeals(2, {0, 1, 2});
+  EXPECT_EQ(joined.accumulate(), 2u);
+  EXPECT_EQ(MembersOf(joined), (std::vector<uint32_t>{0, 1, 2}));
+
+  RunTo(joined.step() + 1, {&first, &second, &third}, 3 * 2 * kBatch);
+  RunTo(joined.step() + 80, {&first, &second, &third}, 3 * 2 * kBatch);
+  EXPECT_EQ(AwaitDeals(3, {0, 1, 2}).accumulate(), 4u);
+  gate_.Allow(UINT64_MAX);
+  for (const auto& worker : workers_) worker->Await();
+  std::map<uint32_t, int> counts;
+  for (const auto& worker : workers_) {
+    for (const auto& [example, count] : worker->counts()) counts[example] += count;
+  }
+  EXPECT_EQ(counts.size(), kDataExamples);
+  for (const auto& [example, count] : counts) {
+    EXPECT_EQ(count, static_cast<int>(kEpochs)) << "example " << example;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, GrowthTest, testing::Values(Rule::Sync(2)),
+                         [](const auto& test) { return std::string(test.param.mode()); });
 
 INSTANTIATE_TEST_SUITE_P(Modes, ElasticTest,
                          testing::Values(Rule::Sync(2), Rule::Ssp(2, 2), Rule::Async(2)),

@@ -1,4 +1,5 @@
-// Tests `thinwire train` in all four modes and with all staleness policies, with real processes, sockets and data.
+// Tests `thinwire train` in all four modes and with all staleness policies, with real processes,
+// sockets and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

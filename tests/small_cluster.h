@@ -38,7 +38,8 @@ Tensors Zeros();
 Tensors Gradient(uint32_t worker, uint64_t step);
 // Subtracts SCALE * VALUES from TENSORS.
 void Subtract(Tensors& tensors, float scale, const Tensors& values);
-// Returns WORKER's residuals from the newest file in STATE_DIR. An unreadable file is a test failure.
+// Returns WORKER's residuals from the newest file in STATE_DIR. An unreadable file is a test
+// failure.
 Tensors ReadResidualTensors(const std::string& state_dir, WorkerId worker,
                             const Partition& partition);
 
@@ -46,7 +47,8 @@ Tensors ReadResidualTensors(const std::string& state_dir, WorkerId worker,
 class SmallCluster {
  public:
   explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
-                        const SparseUpdateSpec& sparse_updates = {}, RunId run = RunId{1});
+                        const SparseUpdateSpec& sparse_updates = {}, RunId run = RunId{1},
+                        std::optional<uint64_t> largest_batch = std::nullopt);
 
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }

@@ -10,11 +10,12 @@
 //   member 1         [2 4] [3]
 //   member 2         [9 1] [5]
 //
-// The epoch ends after ceil(ceil(|pool| / m) / B) steps. A deal within an epoch makes a new pool of
-// the examples that the members have not taken in earlier steps, and of the examples that a departed
-// worker has taken in the steps from its `next` on. In these steps a departed worker gets no
-// examples any more: if it returns, it does not train on them a second time. If a departed worker
-// has not finished examples of an earlier epoch, they are part of the new pool too.
+// The epoch ends after ceil(ceil(|pool| / m) / B) steps. A deal may also change B, the number of
+// accumulated batches times the examples of one batch. A deal within an epoch makes a new pool of
+// the examples that the members have not taken in earlier steps, and of the examples that a
+// departed worker has taken in the steps from its `next` on. In these steps a departed worker gets
+// no examples any more: if it returns, it does not train on them a second time. If a departed
+// worker has not finished examples of an earlier epoch, they are part of the new pool too.
 #ifndef THINWIRE_WORKER_DEAL_PLAN_H_
 #define THINWIRE_WORKER_DEAL_PLAN_H_
 
@@ -67,8 +68,9 @@ class ExamplePool {
 // Not thread-safe.
 class DealPlan {
  public:
-  // REQUIRES: all arguments are positive; example_count < 2^32.
-  DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers);
+  // The steps before the first deal have BATCH_SIZE examples per worker, in ACCUMULATE batches of
+  // equal size. REQUIRES: all arguments are positive; example_count < 2^32.
+  DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers, uint32_t accumulate = 1);
 
   // Adds the next deal. REQUIRES: CheckDeal (proto/deal_check.h) accepts DEAL after the last deal.
   void Add(const Deal& deal);
@@ -92,6 +94,7 @@ class DealPlan {
   struct Dealt {
     uint64_t begin = 0;
     std::vector<WorkerId> members;  // ascending
+    uint64_t batch_size = 0;        // of a step
     // The examples of the epoch `full_epoch` - 1 that are left, dealt before `full_begin`; may be
     // empty.
     ExamplePool rest;
@@ -114,14 +117,15 @@ class DealPlan {
 
   const Dealt& DealtAt(Step step) const;
   Place PlaceOf(const Dealt& dealt, Step step) const;
-  uint64_t StepsOf(const ExamplePool& pool, size_t member_count) const;
+  // Returns the number of steps in which the members of DEALT take POOL.
+  static uint64_t StepsOf(const ExamplePool& pool, const Dealt& dealt);
   bool IsAbsent(WorkerId worker, Step step) const;
   // Returns the examples that departed workers of DEAL have not finished, and records that the
   // workers are absent.
   std::vector<DealtExample> TakeBack(const Deal& deal);
 
   const uint64_t example_count_;
-  const uint32_t batch_size_;
+  const uint32_t batch_size_;  // of one accumulated batch
   std::vector<Dealt> deals_;
   std::map<WorkerId, std::vector<Absence>> absences_;
 };

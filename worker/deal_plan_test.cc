@@ -64,6 +64,32 @@ TEST(DealPlanTest, AJoinDealsTheRestOfTheEpochAnew) {
   EXPECT_EQ(plan.EpochBegin(2), Step{5});
 }
 
+TEST(DealPlanTest, AGrownBatchBeginsInTheMiddleOfAnEpoch) {
+  DealPlan plan(12, 1, 2);
+  Deal deal = DealOf(2, {0, 1});
+  deal.set_accumulate(3);
+  plan.Add(deal);
+  EXPECT_THAT(Batch(plan, 1, 1), ElementsAre(3));
+  EXPECT_THAT(Batch(plan, 0, 2), ElementsAre(4, 6, 8));
+  EXPECT_THAT(Batch(plan, 1, 2), ElementsAre(5, 7, 9));
+  EXPECT_THAT(Batch(plan, 1, 3), ElementsAre(11)) << "the last batch of the epoch is smaller";
+  EXPECT_EQ(plan.EpochBegin(1), Step{4});
+  EXPECT_THAT(Batch(plan, 0, 5, 1), ElementsAre(6, 8, 10));
+  EXPECT_EQ(plan.EpochBegin(2), Step{6});
+  // A deal that states no number has that of the job file.
+  plan.Add(DealOf(5, {1}));
+  EXPECT_THAT(Batch(plan, 1, 5, 1), ElementsAre(6));
+}
+
+TEST(DealPlanTest, ADealCountsTheBatchesOfTheJobFile) {
+  DealPlan plan(24, 4, 1, /*accumulate=*/2);
+  Deal deal = DealOf(1, {0});
+  deal.set_accumulate(4);
+  plan.Add(deal);
+  EXPECT_THAT(Batch(plan, 0, 0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Batch(plan, 0, 1), ElementsAre(4, 5, 6, 7, 8, 9, 10, 11));
+}
+
 TEST(DealPlanTest, UnfinishedExamplesOfADepartedWorkerAreDealtAnew) {
   DealPlan plan(12, 2, 2);
   plan.Add(DealOf(2, {0}, {{1, 1}}));
@@ -101,11 +127,11 @@ TEST(DealPlanTest, AReturningWorkerDoesNotRepeatReturnedExamples) {
   EXPECT_THAT(Batch(plan, 0, 8), ElementsAre(10));
 }
 
-// Simulates random jobs: workers advance, join, leave and are killed, and the lead announces deals
-// at steps that no worker has begun. At the end, every example of every epoch that has ended must be
-// finished exactly once.
+// Simulates random jobs: workers advance, join, leave and are killed, the batch changes, and the
+// lead announces deals at steps that no worker has begun. At the end, every example of every epoch
+// that has ended must be finished exactly once.
 TEST(DealPlanTest, EveryExampleOfEveryEpochIsFinishedExactlyOnce) {
-  int checked_count = 0, departed_count = 0;
+  int checked_count = 0, departed_count = 0, growth_count = 0;
   for (uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
@@ -123,6 +149,13 @@ TEST(DealPlanTest, EveryExampleOfEveryEpochIsFinishedExactlyOnce) {
     members = live;
     std::map<DealtExample, int> finished_count;
     uint64_t dealt_until = 1 + below(6);
+    uint32_t accumulate = 0;
+    const auto add = [&](const std::set<uint32_t>& to,
+                         const std::map<uint32_t, uint64_t>& departed) {
+      Deal deal = DealOf(dealt_until, {to.begin(), to.end()}, departed);
+      deal.set_accumulate(accumulate);
+      plan.Add(deal);
+    };
     const auto largest_next = [&] {
       uint64_t largest = 0;
       for (const auto& [worker, step] : next) largest = std::max(largest, step);
@@ -149,8 +182,12 @@ TEST(DealPlanTest, EveryExampleOfEveryEpochIsFinishedExactlyOnce) {
           if (!live.contains(worker)) departed[worker] = next[worker];
         }
         departed_count += static_cast<int>(departed.size());
-        plan.Add(DealOf(dealt_until, {live.begin(), live.end()}, departed));
+        add(live, departed);
         members = live;
+      } else if (kind == 4 && below(4) == 0) {
+        accumulate = 1 + below(5);
+        add(members, {});
+        ++growth_count;
       } else if (kind == 3) {
         dealt_until = std::max(dealt_until, largest_next() + 1 + below(5));
       } else {
@@ -164,7 +201,7 @@ TEST(DealPlanTest, EveryExampleOfEveryEpochIsFinishedExactlyOnce) {
     for (const uint32_t worker : members) {
       if (!live.contains(worker)) departed[worker] = next[worker];
     }
-    plan.Add(DealOf(dealt_until, {live.begin(), live.end()}, departed));
+    add(live, departed);
     const uint64_t last_epoch = plan.epoch(Step{dealt_until});
     const Step end = plan.EpochBegin(last_epoch + 2);
     for (const uint32_t worker : live) {

@@ -213,6 +213,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .worker = setup.worker,
                    .workers = setup.spec.rule.workers,
                    .batch_size = static_cast<uint32_t>(task.step_examples()),
+                   .accumulate = task.accumulate,
                    .seed = task.seed});
   ClientOptions options =
       MakeClientOptions(setup.spec, {.worker = setup.worker,
@@ -233,7 +234,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
     client->Stop();
   });
   const absl::Cleanup remove_callback = [&termination] { termination.SetCallback(nullptr); };
-  // The locks of the client that waiting() takes are free if its threads work, however long a step takes.
+  // The locks of the client that waiting() takes are free if its threads work, however long a step
+  // takes.
   const Watchdog watchdog([&client](const Watchdog::Alive& alive) {
     client->waiting();
     alive();
@@ -324,8 +326,8 @@ struct Records {
   std::optional<Tracer> tracer;
 };
 
-// Fills in RECORDS. The clocks must outlive them; the time of UNIX_CLOCK counts from the Unix epoch. Errors: those of
-// WorkerAdmin::Start, WorkerSummary::Create and CheckReplaceable.
+// Fills in RECORDS. The clocks must outlive them; the time of UNIX_CLOCK counts from the Unix
+// epoch. Errors: those of WorkerAdmin::Start, WorkerSummary::Create and CheckReplaceable.
 absl::Status StartRecords(const Flags& flags, const Setup& setup, Clock& clock, Clock& unix_clock,
                           Records& records) {
   if (!flags.admin.empty()) {

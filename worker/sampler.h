@@ -1,5 +1,5 @@
-// Sampler distributes the examples of every epoch over the workers. A step takes all examples of its
-// local steps, or of its accumulated batches. In each epoch every worker
+// Sampler distributes the examples of every epoch over the workers. A step takes all examples of
+// its local steps, or of its accumulated batches. In each epoch every worker
 // computes the same permutation of all examples, with a generator seeded by (seed, epoch). The
 // deals decide who takes which positions of the permutation (worker/deal_plan.h). Without deals,
 // worker w of W uses the positions w, w + W, w + 2W, ... of the permutation, `batch_size` of them
@@ -28,7 +28,9 @@ struct SamplerOptions {
   uint64_t example_count = 0;
   WorkerId worker;
   uint32_t workers = 1;     // of the first deal
-  uint32_t batch_size = 1;  // of a step
+  uint32_t batch_size = 1;  // of a step, unless a deal changes it
+  uint32_t accumulate =
+      1;  // the number of batches that a step accumulates, unless a deal changes it
   uint64_t seed = 1;
 };
 
@@ -39,7 +41,7 @@ std::vector<std::span<const uint32_t>> Parts(std::span<const uint32_t> examples,
 // Not thread-safe.
 class Sampler {
  public:
-  // REQUIRES: example_count, workers and batch_size are positive; example_count < 2^32. A worker
+  // REQUIRES: all numbers in OPTIONS are positive; example_count < 2^32. A worker
   // that is not below `workers` has only empty batches until a deal makes it a member.
   explicit Sampler(const SamplerOptions& options);
 
@@ -60,8 +62,8 @@ class Sampler {
   // Returns the batch of another worker, as Batch() of its own sampler does.
   std::span<const uint32_t> BatchOf(WorkerId worker, Step step);
 
-  // Returns the seed of all other random numbers that the worker draws in this local step, the first
-  // of which is 0: a hash of (seed, worker, step), plus LOCAL_STEP.
+  // Returns the seed of all other random numbers that the worker draws in this local step, the
+  // first of which is 0: a hash of (seed, worker, step), plus LOCAL_STEP.
   uint64_t RandomSeed(Step step, uint32_t local_step = 0) const {
     return RandomSeedOf(options_.worker, step, local_step);
   }

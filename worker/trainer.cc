@@ -162,8 +162,11 @@ absl::Status Trainer::AwaitDeals(Step step) {
   for (const Deal& deal : deals) {
     sampler.Add(deal);
     LOG(INFO) << "from step " << deal.step() << " on, the examples are dealt among "
-              << deal.members_size() << " workers; the run ends before step "
-              << sampler.EpochBegin(options_.epochs);
+              << deal.members_size() << " workers"
+              << (deal.accumulate() > 0
+                      ? absl::StrCat(", which accumulate ", deal.accumulate(), " batches")
+                      : "")
+              << "; the run ends before step " << sampler.EpochBegin(options_.epochs);
   }
   return absl::OkStatus();
 }
@@ -485,6 +488,7 @@ void Trainer::ReportStep(Step step) {
   progress.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
   *progress.mutable_counters() = Counters();
   if (loss_scale_) progress.set_loss_scale(loss_scale_->value());
+  progress.set_planned_steps(parts_.sampler.EpochBegin(options_.epochs).value);
   progress.set_waiting(parts_.client.waiting());
   parts_.events.Write(std::move(event));
   since_report_ = {};

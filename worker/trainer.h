@@ -16,25 +16,25 @@
 // If the servers continue from an earlier step, the worker joins again and goes on from that step.
 // An epoch that ends again is evaluated again. The model's buffers stay as they are.
 //
-// The sampler says to which epoch a step belongs, and thus when the run is over; the number of steps
-// changes when examples are dealt anew (deal_plan.h). If the worker is behind the job, NextStep skips
-// steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
-// The evaluator is the live worker with the lowest number, normally worker 0. At the end of each
-// epoch the evaluator computes the test accuracy of its own replica and buffers. In the async and
-// ssp modes, other workers reach the end of the epoch at other times.
+// The sampler says to which epoch a step belongs, and thus when the run is over; the number of
+// steps changes when examples are dealt anew (deal_plan.h). If the worker is behind the job,
+// NextStep skips steps. If NextStep skips the last step of an epoch, the worker finishes the epoch
+// after NextStep. The evaluator is the live worker with the lowest number, normally worker 0. At
+// the end of each epoch the evaluator computes the test accuracy of its own replica and buffers. In
+// the async and ssp modes, other workers reach the end of the epoch at other times.
 //
 // If there is a model file (model_output.h), the evaluator does not leave before every other worker
 // has left, because the servers' parameters are final only after the last worker has left. It then
-// leaves, reads these parameters, tests them and writes the file. A worker that was stopped or whose
-// run diverged writes no final file.
+// leaves, reads these parameters, tests them and writes the file. A worker that was stopped or
+// whose run diverged writes no final file.
 //
 // If the loss is scaled (loss_scale.h), a step in which some shard's gradient was not finite halves
 // the scale of the next step. The worker pushes such a shard with weight 0, and the other shards of
 // the step with their normal weight (docs/decisions/0055).
 //
-// A local step whose gradient is not finite is skipped: it changes no parameter, its examples do not
-// count in the weight of the push, and it halves the loss scale of the next local step. The state of
-// the local optimizer belongs to the process (docs/decisions/0112).
+// A local step whose gradient is not finite is skipped: it changes no parameter, its examples do
+// not count in the weight of the push, and it halves the loss scale of the next local step. The
+// state of the local optimizer belongs to the process (docs/decisions/0112).
 //
 // If the run diverges (divergence.h), the events say so with the symptom and the advice of the
 // options. A loss that is not finite ends the worker's training after that step, if
@@ -110,7 +110,8 @@ struct TrainerOptions {
   uint64_t epochs = 1;
   std::string device = "cpu";  // name of the model's device, for messages
   absl::Duration delay;        // artificial delay before each step's first push
-  // The sampler's batch is that of a step: batch_size * accumulate * local.count examples.
+  // The sampler's batch is that of a step: batch_size * accumulate * local.count examples, unless a
+  // deal changes the number of accumulated batches.
   uint32_t batch_size = 0;  // examples of one forward and backward pass; 0: those of a step
   uint32_t accumulate = 1;  // passes per gradient
   LocalStepsSpec local;
@@ -161,12 +162,12 @@ class Trainer {
   // Blocks until the deals up to STEP are known, and passes them to the sampler.
   absl::Status AwaitDeals(Step step);
   bool is_over(Step step) const { return parts_.sampler.epoch(step) >= options_.epochs; }
-  // Waits for the parameters of STEP, the first step of this process, and recomputes the buffers if the
-  // job has already begun.
+  // Waits for the parameters of STEP, the first step of this process, and recomputes the buffers if
+  // the job has already begun.
   absl::Status AwaitParameters(Step step);
   // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
-  // training batches of `step` and later steps. A worker that is not a member yet uses the batches of
-  // a member.
+  // training batches of `step` and later steps. A worker that is not a member yet uses the batches
+  // of a member.
   absl::Status RecomputeBuffers(Step step);
   // Runs one more step whose pushes empty the residual, if the time suffices, and logs the residual
   // that remains. A late push returns its values, so another step follows it.
@@ -183,8 +184,8 @@ class Trainer {
                                       const Model::Sink& sink);
   // Trains on the examples and pushes their gradients. Returns the mean loss.
   absl::StatusOr<double> PushGradients(Step step, std::span<const uint32_t> examples);
-  // Trains on the examples in local steps and pushes the difference of the parameters. Returns the mean
-  // loss.
+  // Trains on the examples in local steps and pushes the difference of the parameters. Returns the
+  // mean loss.
   absl::StatusOr<double> PushDifference(Step step, std::span<const uint32_t> examples);
   // Pushes zero gradients with weight 0. A worker calls PushZeros() for a step in which it has no
   // examples, so that all workers take the same steps.
@@ -205,16 +206,16 @@ class Trainer {
   float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
   // Updates the loss scale and `divergence_` after a step with examples and this mean loss.
   void JudgeStep(Step step, double loss);
-  // Updates the loss scale after a step, or after a local step. WHAT names the gradients that are not
-  // finite, "" if there are none.
+  // Updates the loss scale after a step, or after a local step. WHAT names the gradients that are
+  // not finite, "" if there are none.
   void UpdateLossScale(Step step, const std::string& what);
   // Returns the symptom of divergence_ with its cause or the advice; "" if there is none.
   std::string DivergenceText() const;
   // Restores the loss scale of the newest saved state, after a rollback only that of STEP, the step
   // from which the servers continue.
   absl::Status RestoreLossScale(Step step, bool after_rollback);
-  // Returns a function that saves the present loss scale beside a residual file; null if the loss is
-  // not scaled.
+  // Returns a function that saves the present loss scale beside a residual file; null if the loss
+  // is not scaled.
   Client::WriteBeside LossScaleWriter() const;
   // Saves the state. Logs an error instead of returning it.
   void SaveOrLog();

@@ -145,8 +145,9 @@ class SharedServer final : public InProcessServer {
     return server_.Masters();
   }
 
-  // `frontier` is the frontier that every shard reports in a Join reply, if it is not 0; `others` are
-  // additional live workers in a Heartbeat reply. A test sets both before it creates the client.
+  // `frontier` is the frontier that every shard reports in a Join reply, if it is not 0; `others`
+  // are additional live workers in a Heartbeat reply. A test sets both before it creates the
+  // client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
   std::vector<Deal> deals;  // in the replies to Join
@@ -459,6 +460,21 @@ TEST_F(TrainerTest, ADealChangesTheLocalStepsOfLaterSteps) {
   for (const auto& batch : model_.trained) sizes.push_back(batch.size());
   EXPECT_THAT(sizes, ElementsAre(2, 2, 2, 1));
   EXPECT_EQ(Done().steps(), 2);
+}
+
+TEST_F(TrainerTest, ADealChangesTheAccumulatedBatchesOfLaterSteps) {
+  Deal deal;
+  deal.set_step(2);
+  deal.set_accumulate(2);
+  deal.add_members(0);
+  shared_.deals = {deal};
+  // 10 examples in each of two epochs.
+  ASSERT_TRUE(Run({.batch_size = 2, .epochs = 2}).ok());
+  std::vector<size_t> sizes;
+  for (const auto& batch : model_.trained) sizes.push_back(batch.size());
+  EXPECT_THAT(sizes, ElementsAre(2, 2, 4, 2, 4, 4, 2));
+  EXPECT_EQ(Done().examples(), 20);
+  EXPECT_EQ(Done().steps(), 7);
 }
 
 TEST_F(TrainerTest, BuffersAreRecomputedFromBatchesOfOnePass) {

@@ -85,9 +85,10 @@ HttpReply WorkerAdmin::Page() const {
   };
   const WorkerEvent::Joined joined_event = of(WorkerEvent::kJoined).joined();
   const WorkerEvent::Step step = of(WorkerEvent::kStep).step();
+  const uint64_t planned_steps =
+      step.planned_steps() > 0 ? step.planned_steps() : joined_event.planned_steps();
   const std::vector<std::pair<std::string, std::string>> facts = {
-      {"step", absl::StrCat(html::CountText(step.step()), " of ",
-                            html::CountText(joined_event.planned_steps()))},
+      {"step", absl::StrCat(html::CountText(step.step()), " of ", html::CountText(planned_steps))},
       {"epoch", absl::StrCat(step.epoch())},
       {"step time",
        step_seconds_ ? absl::StrFormat("%.1f ms", *step_seconds_ * 1000) : std::string("-")},

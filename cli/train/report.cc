@@ -111,12 +111,13 @@ ordered_json RestartsJson(const RunRecord& record) {
   return rows;
 }
 
-// Returns the noise g of SGD (Smith and Le 2018, arXiv 1710.06451, section 4, with momentum), or nullopt if
-// the optimizer is another one or no worker joined:
+// Returns the noise g of SGD (Smith and Le 2018, arXiv 1710.06451, section 4, with momentum), or
+// nullopt if the optimizer is another one or no worker joined:
 //
 //   g = learning_rate / (1 - momentum) (N / B - 1)
 //
-// N / B, the examples of an epoch divided by those of an update, is the number of updates in an epoch.
+// N / B, the examples of an epoch divided by those of an update, is the number of updates in an
+// epoch. If the batch has grown, B is the last one.
 std::optional<double> SgdNoise(const TrainResult& result) {
   using Optimizer = Optimization::Optimizer;
   const Optimization& optimization = result.config.optimization();
@@ -126,12 +127,17 @@ std::optional<double> SgdNoise(const TrainResult& result) {
   if (result.record.planned_steps() == 0 || (optimizer != Optimizer::sgd && !has_momentum)) {
     return std::nullopt;
   }
+  const double momentum = has_momentum ? optimization.momentum() : 0;
+  const double rate = optimization.learning_rate() / (1 - momentum);
+  if (result.totals && result.totals->batch.examples > 0) {
+    const BatchStatus& batch = result.totals->batch;
+    return rate * (1.0 * batch.epoch_examples / batch.examples - 1);
+  }
   const Rule rule = RuleOf(consistency);
   const double pushes = rule.fold == Fold::kRound ? rule.quorum : rule.fold_every;
   const double updates = static_cast<double>(result.record.planned_steps()) /
                          result.config.task().epochs() * consistency.workers() / pushes;
-  const double momentum = has_momentum ? optimization.momentum() : 0;
-  return optimization.learning_rate() / (1 - momentum) * (updates - 1);
+  return rate * (updates - 1);
 }
 
 // Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
@@ -144,7 +150,15 @@ void AddCounters(const TrainResult& result, ordered_json& report) {
   report["final_rule"] = nullptr;
   report["noise_scale"] = nullptr;
   report["saturated_shards"] = nullptr;
+  report["updates"] = nullptr;
+  report["batch"] = nullptr;
+  report["accumulate"] = nullptr;
   if (!result.totals) return;
+  report["updates"] = result.totals->updates;
+  if (const BatchStatus& batch = result.totals->batch; batch.examples > 0) {
+    report["batch"] = batch.examples;
+    report["accumulate"] = batch.accumulate;
+  }
   report["saturated_shards"] = result.totals->saturated_shards;
   report["final_rule"] = {{"mode", result.totals->mode},
                           {"backup", OrNull(result.totals->backup)},
@@ -211,8 +225,9 @@ std::string WereText(uint64_t count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? " was" : "s were");
 }
 
-// Returns the work that was lost: "12 steps were repeated after 1 rollback; 3 residuals were dropped".
-// Every worker follows a rollback, so the row has the numbers of the worker with the most.
+// Returns the work that was lost: "12 steps were repeated after 1 rollback; 3 residuals were
+// dropped". Every worker follows a rollback, so the row has the numbers of the worker with the
+// most.
 std::string RollbacksText(const RunRecord& record) {
   uint64_t rollbacks = 0, steps = 0;
   for (const WorkerRow& row : record.workers()) {
@@ -363,6 +378,10 @@ std::string ReportTable(const TrainResult& result) {
            absl::StrFormat("mean %.2f, max %u", result.totals->mean_staleness(),
                            result.totals->max_staleness()),
            table);
+  }
+  if (result.totals && result.totals->batch.examples > 0) {
+    AddRow("updates", absl::StrCat(result.totals->updates), table);
+    AddRow("last batch", BatchText(result.totals->batch), table);
   }
   if (result.totals && result.totals->noise.scale()) {
     AddRow("noise scale", NoiseScaleText(result.totals->noise), table);

@@ -186,6 +186,26 @@ TEST(ReportTest, TheNoiseIsMeasuredAndFollowsFromTheSettings) {
   EXPECT_TRUE(ReportJson(result)["sgd_noise"].is_null());
 }
 
+TEST(ReportTest, AGrownBatchIsNamedAndDeterminesTheNoise) {
+  TrainResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["batch"].is_null());
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("last batch")));
+  WorkerEvent joined;
+  joined.mutable_joined()->set_planned_steps(200);
+  result.record.Apply(joined);
+  result.config.mutable_optimization()->set_learning_rate(0.5);
+  result.totals->batch = {.examples = 400, .accumulate = 4, .epoch_examples = 60000};
+  result.totals->updates = 321;
+  const ordered_json report = ReportJson(result);
+  EXPECT_EQ(report["batch"], 400);
+  EXPECT_EQ(report["accumulate"], 4);
+  EXPECT_EQ(report["updates"], 321);
+  EXPECT_DOUBLE_EQ(report["sgd_noise"].get<double>(), 0.5 * 149);
+  EXPECT_THAT(ReportTable(result), HasSubstr("updates                  321\n"));
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("last batch               400 examples, 4 batches per worker\n"));
+}
+
 TEST(ReportTest, UnknownValuesAreNull) {
   TrainResult result = Result();
   result.totals.reset();

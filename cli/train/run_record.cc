@@ -78,6 +78,7 @@ void RunRecord::ApplyStep(const WorkerEvent::Step& step, WorkerRow& row) {
   if (step.has_loss_scale()) row.loss_scale = step.loss_scale();
   row.counters = SumOf(row, step.counters());
   row.waiting = step.waiting();
+  if (step.planned_steps() > 0) planned_steps_ = step.planned_steps();
 }
 
 void RunRecord::ApplyEpoch(const WorkerEvent::Epoch& event, const WorkerRow& worker) {
@@ -308,8 +309,10 @@ ServerTotals TotalsOf(std::span<const StatusReply> replies) {
   for (const StatusReply& reply : replies) {
     AddCounters(reply, totals.counters);
     totals.noise.Add(reply);
+    totals.batch.Add(reply);
     for (const auto& [value, pushes] : reply.staleness()) totals.staleness[value] += pushes;
     for (const ShardStatus& shard : reply.shards()) {
+      totals.updates = std::max<uint64_t>(totals.updates, shard.version());
       if (shard.saturated_updates() > 0) totals.saturated_shards.push_back(shard.shard());
     }
   }

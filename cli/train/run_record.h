@@ -87,8 +87,8 @@ class RunRecord {
   // Records an event of a worker. Ignores the event if its worker number is not below the number of
   // workers in the run.
   void Apply(const WorkerEvent& event);
-  // Records that a worker that an operator has added is started. A worker that was removed before may
-  // be added again.
+  // Records that a worker that an operator has added is started. A worker that was removed before
+  // may be added again.
   void WorkerAdded(WorkerId worker);
   // Records that a worker's process ended. `stopped` is true if the run had asked the process to
   // stop.
@@ -165,6 +165,8 @@ struct ServerTotals {
   std::string mode;
   std::optional<uint32_t> backup;
   std::optional<uint32_t> slack;
+  BatchStatus batch;
+  uint64_t updates = 0;  // of the shard with the most
 
   // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
   void ForEachCounter(

@@ -68,6 +68,11 @@ TEST(RunRecordTest, ThePlannedStepsComeFromAWorker) {
   joined.mutable_joined()->set_planned_steps(938);
   record.Apply(joined);
   EXPECT_EQ(record.planned_steps(), 938);
+  // The batch has grown.
+  WorkerEvent step = Of(0);
+  step.mutable_step()->set_planned_steps(700);
+  record.Apply(step);
+  EXPECT_EQ(record.planned_steps(), 700);
 }
 
 TEST(RunRecordTest, AKilledWorkerIsLostWithItsReason) {
@@ -366,6 +371,17 @@ TEST(ServerTotalsTest, TheRuleIsThatOfTheLead) {
   EXPECT_EQ(totals.mode, "backup");
   EXPECT_EQ(totals.backup, 2u);
   EXPECT_EQ(totals.slack, std::nullopt);
+}
+
+TEST(ServerTotalsTest, UpdatesAreThoseOfTheShardWithTheMost) {
+  std::vector<StatusReply> replies(2);
+  replies[0].set_batch(64);
+  replies[0].add_shards()->set_version(7);
+  replies[1].add_shards()->set_version(9);
+  replies[1].add_shards()->set_version(8);
+  const ServerTotals totals = TotalsOf(replies);
+  EXPECT_EQ(totals.updates, 9);
+  EXPECT_EQ(totals.batch.examples, 64);
 }
 
 TEST(ServerTotalsTest, SaturatedShardsAreListed) {

@@ -132,6 +132,45 @@ void CheckStaleness(const JobSpec& job, Problems& problems) {
   }
 }
 
+// Checks a job whose batch grows.
+void CheckBatchGrowth(const JobSpec& job, Problems& problems) {
+  if (job.rule.fold == Fold::kRound && job.rule.quorum < 2) {
+    problems.Add("schedule",
+                 absl::StrCat("noise_scale compares the gradients of an update (expected at least "
+                              "2 of them, workers minus backup, got ",
+                              job.rule.quorum, ")"));
+  }
+  if (job.rule.ordered_fold) {
+    // The lead announces a larger batch a few seconds ahead, so its step depends on the time.
+    problems.Add("ordered_fold",
+                 "does not make runs equal with schedule: noise_scale (expected false, got true)");
+  }
+  if (job.task.local.enabled()) {
+    problems.Add("local_steps",
+                 absl::StrCat("a push is no gradient, so it has no noise scale (expected 1 with "
+                              "schedule: noise_scale, got ",
+                              job.task.local.count, ")"));
+  }
+  // These settings count the planned steps, which become fewer.
+  const auto refuse = [&problems](std::string_view field, double part) {
+    if (part == 0) return;
+    problems.Add(field, absl::StrCat("a part of a number of steps that changes (expected 0 with "
+                                     "schedule: noise_scale, got ",
+                                     part, ")"));
+  };
+  refuse("density_warmup", job.push.warmup.density.part);
+  refuse("first_push_part", job.push.warmup.first_part);
+  if (job.push.adaptive.has_value()) {
+    problems.Add("push",
+                 "adaptive is only valid with another schedule (got schedule: noise_scale)");
+  }
+  const uint64_t first = job.rule.quorum * job.task.gradient_examples();
+  if (job.schedule.largest_batch != 0 && job.schedule.largest_batch < first) {
+    problems.Add("largest_batch", absl::StrCat("below the first batch (expected 0 or at least ",
+                                               first, ", got ", job.schedule.largest_batch, ")"));
+  }
+}
+
 // Warns about exact deltas that contain nearly every value, because every update changes nearly
 // every value.
 void WarnOfThickDeltas(const JobSpec& job, Problems& warnings) {
@@ -181,10 +220,16 @@ void WarnOfSmallOuterSteps(const JobSpec& job, Problems& warnings) {
 }  // namespace
 
 Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
-                      const std::optional<PublishOptions>& publish,
-                      const StalenessSpec& staleness) {
+                      const std::optional<PublishOptions>& publish, const StalenessSpec& staleness,
+                      bool grows_batch) {
   Problems problems;
   const std::string mode(rule.mode());
+  if (grows_batch && rule.fold == Fold::kPush) {
+    // The noise scale follows from the gradients of a round.
+    problems.Add(
+        "schedule",
+        absl::StrCat("noise_scale is only valid with mode: sync or backup (got mode: ", mode, ")"));
+  }
   if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers && mode != "sync") {
     // Unselected values can return to workers only in mode sync. In modes ssp and async, a push
     // belongs to no round. In mode backup, a worker may skip the answer of a round.
@@ -256,9 +301,10 @@ Problems JobSpec::Validate() const {
         stragglers[i].delay >= absl::ZeroDuration() && stragglers[i].delay <= kMaxDelay, field,
         "a delay of 0s to 1h", absl::FormatDuration(stragglers[i].delay));
   }
-  problems.Append(ModeProblems(rule, sparse_updates, publish, staleness));
+  problems.Append(ModeProblems(rule, sparse_updates, publish, staleness, schedule.grows_batch()));
   CheckCombinations(*this, problems);
   CheckStaleness(*this, problems);
+  if (schedule.grows_batch()) CheckBatchGrowth(*this, problems);
   return problems;
 }
 

@@ -38,7 +38,8 @@ struct JobSpec {
   std::string name = "train";
   uint32_t server_count = 1;
   Rule rule;
-  // The lead changes the number of backup workers (mode backup) or the slack (mode ssp) at run time.
+  // The lead changes the number of backup workers (mode backup) or the slack (mode ssp) at run
+  // time.
   bool auto_rule = false;
   StalenessSpec staleness;
   absl::Duration lease = absl::Seconds(10);
@@ -63,8 +64,8 @@ struct JobSpec {
   // Checks every part of the job. Refuses combinations of settings that cancel each other or that
   // diverged in measurements (docs/deltas.md).
   Problems Validate() const;
-  // Returns all parameter groups. Group 0 has the job's settings and contains the tensors that no other
-  // group matches.
+  // Returns all parameter groups. Group 0 has the job's settings and contains the tensors that no
+  // other group matches.
   std::vector<GroupSpec> AllGroups() const;
   // Returns the delay that `stragglers` add to every step of WORKER.
   absl::Duration DelayOf(WorkerId worker) const;
@@ -75,9 +76,11 @@ struct JobSpec {
   friend std::ostream& operator<<(std::ostream& out, const JobSpec& spec);
 };
 
-// Returns the settings of a job that are not allowed in the mode of RULE.
+// Returns the settings of a job that are not allowed in the mode of RULE. GROWS_BATCH:
+// ScheduleSpec::grows_batch.
 Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
-                      const std::optional<PublishOptions>& publish, const StalenessSpec& staleness);
+                      const std::optional<PublishOptions>& publish, const StalenessSpec& staleness,
+                      bool grows_batch);
 
 }  // namespace thinwire
 

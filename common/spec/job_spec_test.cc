@@ -272,5 +272,61 @@ TEST(JobSpecTest, PrintsEveryPart) {
       "fp32");
 }
 
+TEST(JobSpecTest, AGrowingBatchNeedsTheGradientsOfARound) {
+  JobSpec job;
+  job.schedule.kind = ScheduleKind::kNoiseScale;
+  EXPECT_EQ(Error(job),
+            "schedule: noise_scale compares the gradients of an update (expected at least 2 of "
+            "them, workers minus backup, got 1)");
+  job.rule = Rule::Backup(3, 2);
+  EXPECT_EQ(Field(job), "schedule");
+  job.rule = Rule::Async(2);
+  EXPECT_EQ(Error(job),
+            "schedule: noise_scale is only valid with mode: sync or backup (got mode: async)");
+  job.rule = Rule::Ssp(2, 1);
+  EXPECT_EQ(Field(job), "schedule");
+  job.rule = Rule::Backup(3, 1);
+  EXPECT_EQ(Error(job), "");
+  job.rule = Rule::Sync(2);
+  EXPECT_EQ(Error(job), "");
+}
+
+TEST(JobSpecTest, AGrowingBatchRefusesSettingsThatItWouldChange) {
+  JobSpec grows;
+  grows.rule = Rule::Sync(2);
+  grows.schedule.kind = ScheduleKind::kNoiseScale;
+  JobSpec ordered = grows;
+  ordered.rule.ordered_fold = true;
+  EXPECT_EQ(Error(ordered),
+            "ordered_fold: does not make runs equal with schedule: noise_scale (expected false, "
+            "got true)");
+  JobSpec local = grows;
+  local.task.local.count = 2;
+  EXPECT_EQ(Error(local),
+            "local_steps: a push is no gradient, so it has no noise scale (expected 1 with "
+            "schedule: noise_scale, got 2)");
+  JobSpec warmup = grows;
+  warmup.push.warmup.density.part = 0.25;
+  EXPECT_EQ(Error(warmup),
+            "density_warmup: a part of a number of steps that changes (expected 0 with schedule: "
+            "noise_scale, got 0.25)");
+  JobSpec first = grows;
+  first.push.warmup.first_part = 0.5;
+  EXPECT_EQ(Field(first), "first_push_part");
+  JobSpec adaptive = grows;
+  adaptive.push.adaptive = AdaptiveSpec{.arms = {{.fastest = true}}};
+  EXPECT_NE(Error(adaptive).find("push: adaptive is only valid with another schedule (got "
+                                 "schedule: noise_scale)"),
+            std::string::npos);
+  JobSpec small = grows;
+  small.task.batch_size = 8;
+  small.task.accumulate = 4;
+  small.schedule.largest_batch = 63;
+  EXPECT_EQ(Error(small),
+            "largest_batch: below the first batch (expected 0 or at least 64, got 63)");
+  small.schedule.largest_batch = 64;
+  EXPECT_EQ(Error(small), "");
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -37,6 +37,7 @@ std::ostream& operator<<(std::ostream& out, const ScheduleSpec& spec) {
     out << " decay_factor " << spec.decay_factor;
   }
   if (spec.kind == ScheduleKind::kPolynomial) out << " power " << spec.power;
+  if (spec.grows_batch()) out << " largest_batch " << spec.largest_batch;
   return out;
 }
 

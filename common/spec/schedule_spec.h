@@ -1,5 +1,5 @@
-// ScheduleSpec selects how the learning rate changes over the run. server/core/optimizer/schedule.h
-// has the formulas. Immutable.
+// ScheduleSpec selects how the learning rate, or the batch of an update, changes over the run.
+// server/core/optimizer/schedule.h has the formulas. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_
 #define THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_
 
@@ -12,10 +12,11 @@
 
 namespace thinwire {
 
-enum class ScheduleKind : uint8_t { kConstant, kStep, kPolynomial, kCosine };
+enum class ScheduleKind : uint8_t { kConstant, kStep, kPolynomial, kCosine, kNoiseScale };
 
 // The names of the schedules, in the order of the enum ScheduleKind.
-inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
+inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine",
+                                                      "noise_scale"};
 
 std::ostream& operator<<(std::ostream& out, ScheduleKind kind);
 
@@ -26,6 +27,11 @@ struct ScheduleSpec {
   std::vector<double> decay_at = {};  // kStep: parts of the run after which the rate drops
   double decay_factor = 0.1;          // kStep: the factor that multiplies the rate at each decay_at
   double power = 1;                   // kPolynomial: the exponent
+  // kNoiseScale: the largest number of examples in an update; 0: a tenth of the training set.
+  uint64_t largest_batch = 0;
+
+  // Returns whether the batch of an update grows during the run.
+  bool grows_batch() const { return kind == ScheduleKind::kNoiseScale; }
 
   Problems Validate() const;
 

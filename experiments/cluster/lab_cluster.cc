@@ -56,7 +56,9 @@ LabCluster::LabCluster(const RunSpec& spec, Partition partition, std::vector<Gro
       step_times_(spec.job.rule.workers),
       tuner_(spec.job.auto_rule ? std::optional(spec.job.rule.fold) : std::nullopt),
       dealer_(spec.job.rule.workers, spec.job.lease),
-      pool_(std::move(pool)) {}
+      pool_(std::move(pool)) {
+  if (spec.job.schedule.grows_batch()) lead_.emplace(spec.job, examples());
+}
 
 std::unique_ptr<RunRecord> LabCluster::MakeRecord(uint64_t examples, uint32_t tests) {
   return std::make_unique<RunRecord>(
@@ -69,6 +71,7 @@ std::unique_ptr<RunRecord> LabCluster::MakeRecord(uint64_t examples, uint32_t te
 
 absl::Status LabCluster::Begin(const Stretch& stretch, RunRecord& record) {
   record_ = &record;
+  end_ = stretch.end;
   workers_.clear();
   servers_.clear();
   MakeServers(stretch);
@@ -105,6 +108,8 @@ void LabCluster::MakeServers(const Stretch& stretch) {
           [this](ShardId shard, const Event& event, const Effects& effects) {
             record_->Applied(shard, event, effects);
             if (shard == ShardId{0} && tuner_.enabled()) TuneRule(event, effects);
+            const bool of_lead = partition_.server(shard) == ServerId{0};
+            if (lead_.has_value() && of_lead && !effects.rounds.empty()) RoundClosed();
           },
       .failed = [this](const absl::Status& status) { Fail(status); }};
   const std::span<const ShardSnapshot> snapshots =
@@ -127,7 +132,8 @@ absl::Status LabCluster::MakeWorkers(const Stretch& stretch) {
       .costs = costs_,
       .times = times_,
       .task = spec_.job.task,
-      .end = stretch.end,
+      .end = end_,
+      .deals = deals_,
       .measures_error = stretch.measures_error,
       .queue = queue_,
       .pool = *pool_,
@@ -189,6 +195,20 @@ void LabCluster::TuneRule(const Event& event, const Effects& effects) {
   queue_.After(absl::ZeroDuration(), [this, change] {
     for (const auto& server : servers_) server->ChangeRule(change);
   });
+}
+
+void LabCluster::RoundClosed() {
+  std::vector<const Shard*> shards;
+  for (const ShardId shard : partition_.ShardsOf(ServerId{0})) {
+    shards.push_back(&servers_[0]->shard(shard));
+  }
+  const std::optional<Deal> deal = lead_->RoundClosed(shards, queue_.now());
+  if (!deal.has_value()) return;
+  std::vector<Deal> deals = deals_ == nullptr ? std::vector<Deal>() : *deals_;
+  deals.push_back(*deal);
+  deals_ = std::make_shared<const std::vector<Deal>>(std::move(deals));
+  pool_->own().Follow(*deals_);
+  end_ = end();
 }
 
 Step LabCluster::FinishedSteps() const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,6 +21,7 @@
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
 #include "experiments/cluster/event_queue.h"
+#include "experiments/cluster/lab_lead.h"
 #include "experiments/cluster/lab_server.h"
 #include "experiments/cluster/lab_worker.h"
 #include "experiments/cluster/network.h"
@@ -27,6 +29,7 @@
 #include "experiments/cluster/run_record.h"
 #include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
+#include "proto/control.pb.h"
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard_snapshot.h"
 #include "server/edge/lead/dealer.h"
@@ -90,6 +93,8 @@ class LabCluster {
   // The first shard has applied EVENT. Chooses the rule anew if it is due, as the lead does.
   void TuneRule(const Event& event, const Effects& effects);
   size_t MachineOf(ServerId server) const { return first_server_ + server.value; }
+  // Lets the lead decide on a larger batch after a round of its shards.
+  void RoundClosed();
   // Returns the smallest number of steps that a worker has finished.
   Step FinishedSteps() const;
   void Fail(const absl::Status& status) { status_.Update(status); }
@@ -112,6 +117,9 @@ class LabCluster {
   // They refer to each other, so they stay at their addresses.
   std::vector<std::unique_ptr<LabServer>> servers_;
   std::vector<std::unique_ptr<LabWorker>> workers_;
+  Step end_;                                        // of the current stretch
+  std::optional<LabLead> lead_;                     // absent: the batch does not grow
+  std::shared_ptr<const std::vector<Deal>> deals_;  // of lead_; null: none
   // Declared last: its threads use the workers.
   std::unique_ptr<TaskPool> pool_;
 };

@@ -5,8 +5,8 @@
 //
 // Decoding a push and encoding parameters take the time of CodecCosts. Verdicts leave at once. The
 // parameters of an answer are chosen when its message is written. A stream to a worker writes the
-// next message while less than 1 MiB of the earlier ones has not arrived, so an answer has the newest
-// parameters even if the link is slow.
+// next message while less than 1 MiB of the earlier ones has not arrived, so an answer has the
+// newest parameters even if the link is slow.
 //
 // Joining and leaving take no bytes. The shards have the initial parameters from the beginning. Not
 // thread-safe.
@@ -67,8 +67,8 @@ class LabServer {
   };
 
   // Makes the shards of server ID, whose parameters are INITIAL, one span per tensor. All workers
-  // have joined. If SNAPSHOTS has elements, one per shard of the model, the shards continue from them
-  // instead.
+  // have joined. If SNAPSHOTS has elements, one per shard of the model, the shards continue from
+  // them instead.
   LabServer(const Shared& shared, ServerId id, ConstTensors initial,
             std::span<const ShardSnapshot> snapshots = {});
   LabServer(const LabServer&) = delete;
@@ -108,8 +108,8 @@ class LabServer {
   void Apply(ShardId shard, const Event& event);
   void AnswerReads(ShardId shard, const std::vector<ReadAnswer>& reads);
   void AnswerInTurn(ShardId shard, const Event& event, const std::vector<ReadAnswer>& reads);
-  // Returns the time of encoding the newest parameters of SHARD for a reader of FORM; 0 if an earlier
-  // call has returned it.
+  // Returns the time of encoding the newest parameters of SHARD for a reader of FORM; 0 if an
+  // earlier call has returned it.
   absl::Duration EncodeCost(ShardId shard, const ReadForm& form);
   Stream& Touch(WorkerId worker);
   void Write(WorkerId worker);

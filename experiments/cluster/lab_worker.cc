@@ -1,5 +1,6 @@
 #include "experiments/cluster/lab_worker.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -138,12 +139,16 @@ void LabWorker::Compute() {
   }
   const absl::Duration begin = shared_.queue.now() + decode;
   const uint64_t passes = shared_.pool.own().pass_count(options_.worker, step_);
+  // A deal may have increased the passes of a step.
+  const uint64_t step_passes = std::max(shared_.task.step_passes(), passes);
   const absl::Duration time =
-      shared_.times.OfStep(options_.worker, step_, shared_.task.step_passes(), passes, begin) +
-      delay_;
+      shared_.times.OfStep(options_.worker, step_, step_passes, passes, begin) + delay_;
   shared_.began(options_.worker, time);
   computed_ = shared_.pool.Submit<absl::StatusOr<StepPushes>>(
-      [this](LearningTask& task) { return ComputeStep(task); });
+      [this, deals = shared_.deals](LearningTask& task) {
+        if (deals != nullptr) task.Follow(*deals);
+        return ComputeStep(task);
+      });
   shared_.queue.At(begin + time, [this] { OnComputed(); });
 }
 

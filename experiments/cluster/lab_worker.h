@@ -5,9 +5,10 @@
 //                                                        (all local steps)
 //   verdicts: late values return to the residual; the next step is StepVerdicts::next()
 //
-// Decoding, the gradient and encoding are really computed on a thread of the TaskPool as soon as the
-// parameters have arrived; the virtual times come from CodecCosts and ComputeTimes. All pushes of a
-// step leave together: virtual time does not overlap sending with the backward pass. Not thread-safe.
+// Decoding, the gradient and encoding are really computed on a thread of the TaskPool as soon as
+// the parameters have arrived; the virtual times come from CodecCosts and ComputeTimes. All pushes
+// of a step leave together: virtual time does not overlap sending with the backward pass. Not
+// thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_LAB_WORKER_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_LAB_WORKER_H_
 
@@ -44,6 +45,7 @@
 #include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
 #include "experiments/cluster/value_ages.h"
+#include "proto/control.pb.h"
 #include "proto/frame.h"
 
 namespace thinwire::lab {
@@ -56,7 +58,9 @@ class LabWorker {
     const CodecCosts& costs;
     const ComputeTimes& times;
     const TaskSpec& task;
-    Step end;                     // workers stop before this step
+    const Step& end;  // workers stop before this step, which a deal may change
+    // The deals of the run so far, which the tasks follow; null: none.
+    const std::shared_ptr<const std::vector<Deal>>& deals;
     bool measures_error = false;  // of the encoded gradients
     EventQueue& queue;
     TaskPool& pool;

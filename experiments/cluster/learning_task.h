@@ -1,6 +1,6 @@
-// LearningTask is what a simulated worker computes: initial parameters, gradients and tests. It is a
-// pure function of the parameters, the worker, the step and the local step. One LearningTask serves one thread; all of
-// them may share a dataset in memory.
+// LearningTask is what a simulated worker computes: initial parameters, gradients and tests. It is
+// a pure function of the deals, the parameters, the worker, the step and the local step. One
+// LearningTask serves one thread; all of them may share a dataset in memory.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_LEARNING_TASK_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_LEARNING_TASK_H_
 
@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "proto/control.pb.h"
 
 namespace thinwire::lab {
 
@@ -37,16 +38,21 @@ class LearningTask {
 
   virtual const std::vector<TensorShape>& tensors() const = 0;
   virtual std::span<const float> initial(uint32_t tensor) const = 0;
-  // Returns the number of steps of every worker, and the number of examples of all workers together.
+  // Returns the number of steps of every worker, unless later deals change it, and the number of
+  // examples of all workers together.
   virtual uint64_t steps() const = 0;
   virtual uint64_t examples() const = 0;
+
+  // Adds the deals that the task does not know yet. DEALS has all deals of the run. A task whose
+  // batches do not follow from deals ignores them.
+  virtual void Follow(std::span<const Deal> /*deals*/) {}
 
   // Returns the number of forward and backward passes of WORKER in STEP, at least 1.
   virtual uint64_t pass_count(WorkerId, Step) { return 1; }
 
   // Sets GRADIENT to the gradient of the mean loss of WORKER's batch of LOCAL_STEP of STEP at
-  // PARAMETERS. Without local steps, LOCAL_STEP is 0. The parameters are not changed. Errors: those of
-  // Model::Train.
+  // PARAMETERS. Without local steps, LOCAL_STEP is 0. The parameters are not changed. Errors: those
+  // of Model::Train.
   virtual absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
                                                   Tensors parameters, Tensors gradient) = 0;
   virtual absl::StatusOr<TestResult> Test(Tensors parameters) = 0;

@@ -32,6 +32,8 @@ absl::Status CheckSupported(const RunSpec& spec) {
           "none in virtual time", "another value");
   require(!job.task.device.starts_with("cuda"), "job.task.device", "auto or cpu in virtual time",
           job.task.device);
+  require(!job.schedule.grows_batch() || !spec.machines.has_synthetic(), "machines.synthetic",
+          "a schedule other than noise_scale", "noise_scale");
   require(spec.tests > 0, "tests", "at least 1", spec.tests);
   require(!spec.machines.servers_beside_workers() || job.server_count <= job.rule.workers,
           "machines.servers_beside_workers", "at most as many servers as workers",

@@ -77,8 +77,8 @@ TEST(ParameterServerRunTest, TimeIsComputingDecodingEncodingAndSending) {
   const QuadraticPlan plan = {.workers = 1, .steps = 10};
   EXPECT_DOUBLE_EQ(ResultOf(spec, plan).seconds(), 10);
 
-  // The worker and the server encode and decode 12,940 values in each step. The run ends with the last
-  // verdict, before the server encodes the last shard of 4,000 values.
+  // The worker and the server encode and decode 12,940 values in each step. The run ends with the
+  // last verdict, before the server encodes the last shard of 4,000 values.
   CodecCost& cost = *spec.machines.add_codec_cost();
   cost.set_codec(Compression::Codec::fp32);
   cost.set_encode_ns_per_value(1000);
@@ -101,8 +101,8 @@ TEST(ParameterServerRunTest, ARoundOfBackupClosesWithTheFirstPushes) {
   spec.machines.mutable_compute()->set_slow_workers(1);
   spec.machines.mutable_compute()->set_slow_factor(2.4);
   const RunResult result = ResultOf(spec, {.workers = 4, .steps = 10});
-  // The slow worker pushes at 2.4 and jumps to step 2, pushes at 4.8 and jumps to step 4, and so on: to
-  // steps 7 and 9. All its pushes are late.
+  // The slow worker pushes at 2.4 and jumps to step 2, pushes at 4.8 and jumps to step 4, and so
+  // on: to steps 7 and 9. All its pushes are late.
   EXPECT_EQ(result.late_pushes(), 5 * kShardCount);
   EXPECT_DOUBLE_EQ(result.seconds(), 12);
   EXPECT_EQ(result.updates(), 10);

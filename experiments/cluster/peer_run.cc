@@ -61,6 +61,7 @@ absl::Status CheckPeers(const RunSpec& spec) {
   Want(!job.push.correction.enabled, "momentum_correction", "false", problems);
   Want(job.push.warmup.first_part == 0, "first_push_part", "0", problems);
   Want(!job.task.local.enabled(), "local_steps", "1", problems);
+  Want(!job.schedule.grows_batch(), "schedule", "not noise_scale", problems);
   Want(job.recovery.durability == Durability::kNone, "durability", "none", problems);
   Want(!spec.machines.has_imposed_staleness(), "machines.imposed_staleness", "none", problems);
   const CodecSpec& push = job.push.codec;

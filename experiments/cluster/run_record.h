@@ -1,9 +1,10 @@
 // RunRecord collects the result of a run with servers (RunResult in proto/experiment.proto).
 //
-// Shard 0 stands for the model: examples, updates and staleness are those of shard 0. Late and dropped
-// pushes are those of all shards, as in the report of `thinwire train`. A point is recorded at the first moment at which every shard has all updates that shard 0
-// had when its examples reached the point's number. Tests run on the pool, from a copy of the
-// masters, while the simulation goes on. Not thread-safe.
+// Shard 0 stands for the model: examples, updates and staleness are those of shard 0. Late and
+// dropped pushes are those of all shards, as in the report of `thinwire train`. A point is recorded
+// at the first moment at which every shard has all updates that shard 0 had when its examples
+// reached the point's number. Tests run on the pool, from a copy of the masters, while the
+// simulation goes on. Not thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
 
@@ -95,8 +96,8 @@ class RunRecord {
   std::vector<std::future<absl::StatusOr<TestResult>>> tests_;  // by point
 };
 
-// Returns the CRC-32C of PARAMETERS, as the report of `thinwire train` states it: of the values of all
-// tensors, the tensors in the order of the names in SHAPES.
+// Returns the CRC-32C of PARAMETERS, as the report of `thinwire train` states it: of the values of
+// all tensors, the tensors in the order of the names in SHAPES.
 uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters);
 
 }  // namespace thinwire::lab

@@ -6,7 +6,8 @@
 //   runs/KEY.result              a stored result, a serialized RunResult. KEY is a hash of everything that
 //                                the result depends on
 //
-// The files depend on the results alone. Numbers have as many digits as they need to be read back exactly.
+// The files depend on the results alone. Numbers have as many digits as they need to be read back
+// exactly.
 #ifndef THINWIRE_EXPERIMENTS_PLAN_RESULTS_H_
 #define THINWIRE_EXPERIMENTS_PLAN_RESULTS_H_
 
@@ -23,11 +24,12 @@
 namespace thinwire::lab {
 
 // Prepares FOLDER for EXPERIMENT: creates it if it is absent and writes experiment.json. Errors:
-// FailedPrecondition if the folder has another experiment or other files; errors of the file system.
+// FailedPrecondition if the folder has another experiment or other files; errors of the file
+// system.
 absl::Status PrepareFolder(const std::string& folder, const Experiment& experiment);
 
-// Returns the key of a run's result. IDENTITY describes what the result depends on besides SPEC: the
-// program, the dataset.
+// Returns the key of a run's result. IDENTITY describes what the result depends on besides SPEC:
+// the program, the dataset.
 std::string ResultKey(const RunSpec& spec, std::string_view identity);
 
 // Returns the stored result of KEY, or nullopt if there is none or it cannot be read.

@@ -52,14 +52,21 @@ class ModelTask final : public LearningTask {
     return shared_->datasets->train.example_count() * task_.epochs;
   }
 
+  void Follow(std::span<const Deal> deals) override {
+    for (const Deal& deal : deals.subspan(sampler_.deal_count())) sampler_.Add(deal);
+  }
+
   uint64_t pass_count(WorkerId worker, Step step) override {
     return std::max<uint64_t>(1, Parts(sampler_.BatchOf(worker, step), task_.batch_size).size());
   }
 
   absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
                                           Tensors parameters, Tensors gradient) override {
-    const auto parts = Parts(sampler_.BatchOf(worker, step), task_.gradient_examples());
-    if (local_step >= parts.size()) return GradientResult{};
+    // Without local steps, the whole batch of the step makes one gradient. A deal may have changed
+    // its size.
+    const auto parts = Parts(sampler_.BatchOf(worker, step),
+                             task_.local.enabled() ? task_.gradient_examples() : 0);
+    if (local_step >= parts.size() || parts[local_step].empty()) return GradientResult{};
     Batch batch = batches_.Gather(parts[local_step]);
     batch.random_seed = sampler_.RandomSeedOf(worker, step, local_step);
     batch.part_size = task_.batch_size;
@@ -94,11 +101,13 @@ class ModelTask final : public LearningTask {
       : task_(task),
         shared_(std::move(shared)),
         model_(std::move(model)),
-        sampler_({.example_count = shared_->datasets->train.example_count(),
+        options_({.example_count = shared_->datasets->train.example_count(),
                   .worker = WorkerId{0},
                   .workers = workers,
                   .batch_size = static_cast<uint32_t>(task.step_examples()),
+                  .accumulate = task.accumulate,
                   .seed = task.seed}),
+        sampler_(options_),
         batches_(shared_->datasets->train) {}
 
   // The model reads the caller's memory until the next call.
@@ -109,13 +118,16 @@ class ModelTask final : public LearningTask {
   }
 
   absl::Status ComputeBuffers() {
+    // Without the deals, which another thread may have passed to this task already or not.
+    Sampler sampler(options_);
+    const uint64_t step_count = sampler.EpochBegin(task_.epochs).value;
     model_->ResetBuffers();
     uint64_t batch_count = 0;
-    for (Step step; step.value < std::min(kBufferBatches, steps()); ++step) {
-      for (const auto part : Parts(sampler_.BatchOf(WorkerId{0}, step), task_.batch_size)) {
+    for (Step step; step.value < std::min(kBufferBatches, step_count); ++step) {
+      for (const auto part : Parts(sampler.BatchOf(WorkerId{0}, step), task_.batch_size)) {
         if (batch_count++ == kBufferBatches) return absl::OkStatus();
         Batch batch = batches_.Gather(part);
-        batch.random_seed = sampler_.RandomSeedOf(WorkerId{0}, step);
+        batch.random_seed = sampler.RandomSeedOf(WorkerId{0}, step);
         RETURN_IF_ERROR(model_->UpdateBuffers(batch));
       }
     }
@@ -125,6 +137,7 @@ class ModelTask final : public LearningTask {
   const TaskSpec task_;
   const std::shared_ptr<Shared> shared_;
   const std::unique_ptr<Model> model_;
+  const SamplerOptions options_;
   Sampler sampler_;
   BatchBuffer batches_;
 };

@@ -100,8 +100,8 @@ class AutoRuleTest : public testing::Test {
     Status();
     clock_.Advance(by);
   }
-  // Ticks, and returns when the rule has been chosen and passed on: each Status() ends behind the work
-  // that was posted to the shard and to the control thread before.
+  // Ticks, and returns when the rule has been chosen and passed on: each Status() ends behind the
+  // work that was posted to the shard and to the control thread before.
   void Tick() {
     Status();
     absl::Notification done;

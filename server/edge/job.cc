@@ -13,6 +13,7 @@
 #include "common/status_macros.h"
 #include "server/core/shard.h"
 #include "server/edge/job_status.h"
+#include "server/edge/lead/growth_lead.h"
 #include "server/edge/model/convert.h"
 
 namespace thinwire {
@@ -98,8 +99,10 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                  [this] { stored_.RecordLead([] {}); }),
       dealer_(options_.rule.workers, options_.lease),
       deal_lead_(
-          dealer_, model_, journal_, clock, [this] { return scaler_.rule().fold; },
-          control_.post()),
+          dealer_, model_, journal_, clock, [this] { return scaler_.rule(); }, control_.post(),
+          options_.largest_batch.has_value()
+              ? std::make_unique<GrowthLead>(*options_.largest_batch, dealer_)
+              : nullptr),
       joins_(membership_, admission_, deal_lead_, clock,
              [this](const JoinCall& call, Incarnation incarnation) {
                AdmitWorker(call, incarnation);
@@ -219,6 +222,7 @@ absl::Status Job::CheckJoin(const JoinCall& call) {
   }
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
   job_match_.Keep(request);
+  if (leads()) deal_lead_.AddTask(request);
   if (!stored_.run().has_value()) {
     stored_.RecordRun(identity_.run, tokens_.key(), request);
     checkpoints_.SaveFirst();
@@ -438,8 +442,8 @@ void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>&
 }
 
 absl::Status Job::CheckMode(const Rule& rule) const {
-  Problems problems =
-      ModeProblems(rule, options_.sparse_updates, options_.publish, options_.staleness);
+  Problems problems = ModeProblems(rule, options_.sparse_updates, options_.publish,
+                                   options_.staleness, options_.largest_batch.has_value());
   const bool keeps_only_checkpoints =
       options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
   if (keeps_only_checkpoints && rule.fold != options_.rule.fold) {
@@ -491,8 +495,8 @@ void Job::Rollback(RollbackRequest request, Done<RollbackReply> done) {
 
 void Job::Status(Done<StatusReply> done) {
   control_.Post([this, done = std::move(done)] {
-    GatherStatus({identity_, options_.insecure, model_, membership_, scaler_, checkpoints_,
-                  counters_, frames_, journal_, clock_},
+    GatherStatus({identity_, options_.insecure, model_, membership_, scaler_, deal_lead_,
+                  checkpoints_, counters_, frames_, journal_, clock_},
                  control_.post(), done);
   });
 }

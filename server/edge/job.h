@@ -12,8 +12,8 @@
 //   request -> checks -> Membership -> StoredState: durable -> event at every shard -> reply
 //
 // JoinQueue makes new worker processes wait for their numbers, DealLead deals the examples, Scaler
-// changes the number of workers and the mode, WaitTuner chooses the numbers of the mode, JobCheckpoints
-// makes checkpoints and goes back to them.
+// changes the number of workers and the mode, WaitTuner chooses the numbers of the mode,
+// JobCheckpoints makes checkpoints and goes back to them.
 //
 // With durability: log, every event and every change of a member is in the event log before any of
 // its effects leaves the server, and Recover() continues from the state that the log and the newest
@@ -91,6 +91,8 @@ struct JobOptions {
   std::vector<GroupUpdate> group_updates;  // the update of each parameter group, from group 0
   SparseUpdateSpec sparse_updates;
   StalenessSpec staleness;
+  // ScheduleSpec::largest_batch of `schedule: noise_scale`; nullopt: the batch does not grow.
+  std::optional<uint64_t> largest_batch;
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
@@ -105,7 +107,8 @@ struct JobOptions {
   bool insecure = false;  // the server listens for other machines without credentials
   // Called when an operator drains this server: the owner of the job is to stop it and to exit.
   std::function<void()> drained = [] {};
-  // Records the server's activities. HeartbeatReply.unix_micros is the time of its clock. Must outlive the job; null: no trace.
+  // Records the server's activities. HeartbeatReply.unix_micros is the time of its clock. Must
+  // outlive the job; null: no trace.
   Tracer* tracer = nullptr;
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
@@ -117,8 +120,8 @@ class Job {
   template <typename Reply>
   using Done = std::function<void(absl::StatusOr<Reply>)>;
 
-  // CLOCK must outlive the job. REQUIRES: OPTIONS have an update for each group, at least for group 0;
-  // PEERS is set for server 0 of several servers.
+  // CLOCK must outlive the job. REQUIRES: OPTIONS have an update for each group, at least for group
+  // 0; PEERS is set for server 0 of several servers.
   Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers = nullptr);
   ~Job();
   Job(const Job&) = delete;
@@ -139,9 +142,9 @@ class Job {
   // up to Admission::kPatience. If ABANDONED returns true, the worker is not admitted, because its
   // caller no longer waits. MAY_REJOIN returns OK if the caller may act as the incarnation in
   // REQUEST; it is called for requests of this run that state one. Errors: those of MAY_REJOIN;
-  // InvalidArgument for an invalid worker number or model; FailedPrecondition if the run, the job or
-  // the model differs, if the incarnation is fenced, or if a server lost its state; NotFound if the
-  // incarnation is not assigned; AlreadyExists if another process of the worker is alive;
+  // InvalidArgument for an invalid worker number or model; FailedPrecondition if the run, the job
+  // or the model differs, if the incarnation is fenced, or if a server lost its state; NotFound if
+  // the incarnation is not assigned; AlreadyExists if another process of the worker is alive;
   // Unavailable while the job is stopping or server 0 cannot reach another server.
   void Join(
       JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done,
@@ -155,15 +158,16 @@ class Job {
   // generation, or if the servers make no checkpoints together; Unavailable while the job is
   // stopping.
   void Follow(FollowRequest request, Done<FollowReply> done);
-  // Makes the checkpoint of a step the newest one, under a higher generation. Then replies and calls
-  // DurableOptions::restart. Errors: those of Follow; FailedPrecondition if the request belongs to
-  // another run, if its generation is not higher, or if there is no checkpoint of its step.
+  // Makes the checkpoint of a step the newest one, under a higher generation. Then replies and
+  // calls DurableOptions::restart. Errors: those of Follow; FailedPrecondition if the request
+  // belongs to another run, if its generation is not higher, or if there is no checkpoint of its
+  // step.
   void Rollback(RollbackRequest request, Done<RollbackReply> done);
   void Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done);
   // Removes a worker. Replies when every shard has applied the Leave event.
   void Leave(LeaveRequest request, Done<LeaveReply> done);
-  // Changes the number of workers (scaler.h). Errors: those of Scaler; FailedPrecondition for another
-  // job or before the first Join.
+  // Changes the number of workers (scaler.h). Errors: those of Scaler; FailedPrecondition for
+  // another job or before the first Join.
   void Scale(ScaleRequest request, Done<ScaleReply> done);
   // Changes the mode (scaler.h). Errors: as for Scale.
   void SetMode(SetModeRequest request, Done<SetModeReply> done);
@@ -222,12 +226,13 @@ class Job {
   void RenewLease(WorkerId worker, Incarnation incarnation);
   // Extends all leases by the time for which this process was suspended.
   void ExcusePause(absl::Duration pause);
-  // Submits EVENT to every shard and calls THEN when all have applied it, on a strand. If the server
-  // has no shard, calls THEN at once.
+  // Submits EVENT to every shard and calls THEN when all have applied it, on a strand. If the
+  // server has no shard, calls THEN at once.
   void ApplyToAll(const Event& event, std::function<void()> then);
   // At the lead: deals the examples anew if the members have changed.
   void DealExamples();
-  // At the lead of a job with auto_rule: measures the workers' steps, and changes the rule if it is due.
+  // At the lead of a job with auto_rule: measures the workers' steps, and changes the rule if it is
+  // due.
   void TuneRule();
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);

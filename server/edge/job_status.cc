@@ -65,6 +65,7 @@ StatusReply ServerStatus(const StatusParts& parts) {
   reply.set_sealed(parts.model.Get() != nullptr);
   SetRule(parts.scaler.rule(), reply);
   reply.set_target_workers(parts.scaler.target());
+  parts.deal_lead.FillIn(reply);
   parts.counters.FillIn(reply);
   parts.checkpoints.FillIn(reply);
   reply.set_buffered_bytes(parts.frames.held_bytes());

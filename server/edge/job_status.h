@@ -1,5 +1,6 @@
-// GatherStatus makes a server's reply to Status: the state of the job, its counters, its shards and its workers. A new
-// field of StatusReply is set here, or in the FillIn method of the class that knows its value.
+// GatherStatus makes a server's reply to Status: the state of the job, its counters, its shards and
+// its workers. A new field of StatusReply is set here, or in the FillIn method of the class that
+// knows its value.
 #ifndef THINWIRE_SERVER_EDGE_JOB_STATUS_H_
 #define THINWIRE_SERVER_EDGE_JOB_STATUS_H_
 
@@ -9,6 +10,7 @@
 #include "proto/control.pb.h"
 #include "server/edge/job_checkpoints.h"
 #include "server/edge/job_identity.h"
+#include "server/edge/lead/deal_lead.h"
 #include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
 #include "server/edge/model/counters.h"
@@ -25,6 +27,7 @@ struct StatusParts {
   const ModelSlot& model;
   const Membership& membership;
   const Scaler& scaler;
+  const DealLead& deal_lead;
   const JobCheckpoints& checkpoints;
   const Counters& counters;
   const FrameBudget& frames;
@@ -32,8 +35,9 @@ struct StatusParts {
   Clock& clock;
 };
 
-// Calls DONE with the reply on the control thread, when every shard has reported its state. PARTS must outlive the call
-// of DONE. POST runs a function later, on the control thread. Call on the control thread.
+// Calls DONE with the reply on the control thread, when every shard has reported its state. PARTS
+// must outlive the call of DONE. POST runs a function later, on the control thread. Call on the
+// control thread.
 void GatherStatus(const StatusParts& parts, std::function<void(std::function<void()>)> post,
                   std::function<void(StatusReply)> done);
 

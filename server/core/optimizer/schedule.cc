@@ -21,6 +21,7 @@ double Schedule::Rate(uint64_t examples, uint64_t planned_examples) const {
   if (planned_examples != 0 && p < spec_.warmup) return spec_.learning_rate * p / spec_.warmup;
   switch (spec_.kind) {
     case ScheduleKind::kConstant:
+    case ScheduleKind::kNoiseScale:
       break;
     case ScheduleKind::kStep: {
       const auto passed = std::count_if(spec_.decay_at.begin(), spec_.decay_at.end(),

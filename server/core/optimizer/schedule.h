@@ -4,6 +4,7 @@
 //   progress p = examples / planned_examples, clamped to [0, 1]
 //   warm-up      rate * p / warmup while p < warmup; afterwards one of:
 //   constant     rate
+//   noise_scale  rate; the batch of an update grows instead (server/core/update/batch_growth.h)
 //   step         rate * decay_factor ^ (number of elements of decay_at that are <= p)
 //   polynomial   rate * (1 - p)^power
 //   cosine       rate * (1 + cos(pi p)) / 2

@@ -42,6 +42,13 @@ double SquaredNorm(const Accumulator& round) {
 
 }  // namespace
 
+NoiseEstimate& NoiseEstimate::operator+=(const NoiseEstimate& shard) {
+  variance += shard.variance;
+  squared_gradient += shard.squared_gradient;
+  rounds = std::min(rounds, shard.rounds);
+  return *this;
+}
+
 void GradientNoise::Add(const Gradient& gradient) {
   ++open_.pushes;
   if (gradient.late_examples > 0) return;

@@ -1,17 +1,19 @@
-// GradientNoise estimates the noise of the gradients of one shard from the pushes of single rounds, as
-// in appendix A.1 of McCandlish et al. 2018 (arXiv 1812.06162).
+// GradientNoise estimates the noise of the gradients of one shard from the pushes of single rounds,
+// as in appendix A.1 of McCandlish et al. 2018 (arXiv 1812.06162).
 //
-// A push i of a round is the mean gradient of b_i examples, and the update's gradient is the mean of
-// all B examples. With the true gradient G and the sum S of the variances of one example's values:
+// A push i of a round is the mean gradient of b_i examples, and the update's gradient is the mean
+// of all B examples. With the true gradient G and the sum S of the variances of one example's
+// values:
 //
 //   E |push i|^2 = |G|^2 + S / b_i        E |update|^2 = |G|^2 + S / B
 //
-// Both equations together give S and |G|^2. The noise scale of a model is S / |G|^2, each summed over
-// all shards: about the batch size above which larger batches need fewer steps, but more examples. The
-// errors of lossy codecs count as noise.
+// Both equations together give S and |G|^2. The noise scale of a model is S / |G|^2, each summed
+// over all shards: about the batch size above which larger batches need fewer steps, but more
+// examples. The errors of lossy codecs count as noise.
 //
-// A push with late examples is not the mean gradient of one batch, so it counts only as part of the update. Rounds with fewer than
-// two pushes, or without a push that has no late examples, are left out. Not thread-safe.
+// A push with late examples is not the mean gradient of one batch, so it counts only as part of the
+// update. Rounds with fewer than two pushes, or without a push that has no late examples, are left
+// out. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_GRADIENT_NOISE_H_
 #define THINWIRE_SERVER_CORE_UPDATE_GRADIENT_NOISE_H_
 
@@ -27,6 +29,8 @@ struct NoiseEstimate {
   double squared_gradient = 0;  // |G|^2
   uint64_t rounds = 0;          // the number of measured rounds
 
+  // Adds the noise of another shard. The sum has the smaller number of rounds.
+  NoiseEstimate& operator+=(const NoiseEstimate& shard);
   bool operator==(const NoiseEstimate&) const = default;
 };
 

@@ -81,8 +81,8 @@ TEST(GradientNoiseTest, SparsePushesAreZeroElsewhere) {
   EXPECT_EQ(noise.estimate(), (NoiseEstimate{.variance = 4, .squared_gradient = 0, .rounds = 1}));
 }
 
-// Returns the estimate of one round whose pushes have these numbers of late examples. Each push has one example and one value: 1, 2,
-// and so on.
+// Returns the estimate of one round whose pushes have these numbers of late examples. Each push has
+// one example and one value: 1, 2, and so on.
 NoiseEstimate EstimateOf(const std::vector<uint32_t>& late_examples) {
   GradientNoise noise;
   Accumulator round(1);
@@ -102,7 +102,8 @@ TEST(GradientNoiseTest, RoundsWithoutTwoPushesOrASingleBatchAreLeftOut) {
 }
 
 TEST(GradientNoiseTest, APushWithLateExamplesCountsInTheUpdateOnly) {
-  // |push|^2 = 1, b = 1. The update is (1 + 2) / 3 with B = 3 examples: S = (1 - 1) / (1 - 1/3) = 0.
+  // |push|^2 = 1, b = 1. The update is (1 + 2) / 3 with B = 3 examples: S = (1 - 1) / (1 - 1/3) =
+  // 0.
   EXPECT_EQ(EstimateOf({0, 1}), (NoiseEstimate{.variance = 0, .squared_gradient = 1, .rounds = 1}));
   // The mean of |push|^2 is (1 + 4) / 2. The update is (1 + 2 + 3) / 4 with B = 4 examples.
   const NoiseEstimate estimate = EstimateOf({0, 0, 1});

@@ -4,32 +4,71 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "config/job.h"
+#include "server/core/shard.h"
 #include "server/durable/log_record.h"
 
 namespace thinwire {
 
 DealLead::DealLead(Dealer& dealer, const ModelSlot& model, Journal& journal, Clock& clock,
-                   std::function<Fold()> fold, Post post)
+                   std::function<Rule()> rule, Post post, std::unique_ptr<GrowthLead> growth)
     : dealer_(dealer),
       model_(model),
       journal_(journal),
       clock_(clock),
-      fold_(std::move(fold)),
-      post_(std::move(post)) {}
+      rule_(std::move(rule)),
+      post_(std::move(post)),
+      growth_(std::move(growth)) {}
+
+void DealLead::AddTask(const JoinRequest& request) {
+  if (growth_ == nullptr || growth_->begun()) return;
+  const absl::StatusOr<JobSpec> job = CheckJob(request.config());
+  if (request.config().has_task() && job.ok()) {
+    return growth_->Begin(job->task, request.planned_examples());
+  }
+  LOG_EVERY_T(WARNING, 60) << "the batch does not grow while no worker has stated its task";
+}
+
+void DealLead::MeasureNoise(const std::shared_ptr<const HostedModel>& model) {
+  if (growth_ == nullptr || !growth_->begun() || measures_) return;
+  measures_ = true;
+  const auto update = [this, model](const std::vector<NoiseEstimate>& shards) {
+    NoiseEstimate noise = shards[0];
+    for (const NoiseEstimate& shard : std::span(shards).subspan(1)) noise += shard;
+    measures_ = false;
+    if (!growth_->Update(noise, model->largest_next(), rule_())) return;
+    const uint64_t batch = growth_->batch();
+    LOG(INFO) << "the batch grows from " << batch << " to " << 2 * batch
+              << " examples: gradient variance " << noise.variance << ", squared gradient "
+              << noise.squared_gradient << " after " << noise.rounds << " measured rounds";
+  };
+  model->ForAllShards<NoiseEstimate>(
+      [](const ShardHost&, const Shard& shard) { return shard.noise(); },
+      [post = post_, update](const std::vector<NoiseEstimate>& shards) {
+        post([update, shards] { update(shards); });
+      });
+}
 
 void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<WorkerId>& returning) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr || model->hosts().empty()) return;
   StoreProgress(*model);
   if (!model->open()) return;
+  MeasureNoise(model);
   const auto next = [&model](WorkerId worker) { return model->next(worker); };
   const auto deal = dealer_.Propose(live, returning, next, clock_.Now());
   if (!deal.has_value()) return;
   if (const auto more = deal_lines_.Next(clock_.Now())) {
     LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
-              << deal->members_size() << " workers" << *more;
+              << deal->members_size() << " workers"
+              << (deal->accumulate() > 0
+                      ? absl::StrCat(", which accumulate ", deal->accumulate(), " batches")
+                      : "")
+              << *more;
   }
   journal_.Append(DealRecord{*deal}, [this](LogSequence) { post_([this] { dealer_.Commit(); }); });
 }
@@ -38,7 +77,7 @@ void DealLead::Replace(WorkerId worker) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   const Step next = model->next(worker);
   // By round, the other workers may have finished one step more.
-  const uint64_t ahead_count = fold_() == Fold::kRound ? 1 : 0;
+  const uint64_t ahead_count = rule_().fold == Fold::kRound ? 1 : 0;
   if (model->largest_next() > next + ahead_count) dealer_.Replace(worker, next);
 }
 
@@ -61,6 +100,10 @@ void DealLead::FillIn(const HeartbeatRequest& request, HeartbeatReply& reply) {
   dealer_.Heard(WorkerId{request.worker()}, request.dealt_until());
   StoreProgress(*model_.Get());
   dealer_.FillIn(request.deal_count(), reply);
+}
+
+void DealLead::FillIn(StatusReply& reply) const {
+  if (growth_ != nullptr) growth_->FillIn(reply);
 }
 
 void DealLead::StoreProgress(const HostedModel& model) {

@@ -1,13 +1,16 @@
-// DealLead is the lead's part in dealing the examples. It tells the Dealer the progress of this server's shards, makes
-// each deal durable, and adds the deals to the replies.
+// DealLead is the lead's part in dealing the examples. It tells the Dealer the progress of this
+// server's shards, makes each deal durable, and adds the deals to the replies.
 //
 //   Update -> Dealer::Propose -> journal -> Dealer::Commit -> FillIn
+//
+// If the batch grows, it passes the noise of the shards to the GrowthLead.
 //
 // Lives on the job's control thread.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_DEAL_LEAD_H_
 #define THINWIRE_SERVER_EDGE_LEAD_DEAL_LEAD_H_
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +20,7 @@
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/dealer.h"
+#include "server/edge/lead/growth_lead.h"
 #include "server/edge/model/hosted_model.h"
 #include "server/edge/model/journal.h"
 
@@ -28,32 +32,40 @@ class DealLead {
   using Post = std::function<void(std::function<void()>)>;
 
   // DEALER, MODEL, JOURNAL and CLOCK must outlive this object.
-  // FOLD returns that of the job's newest mode.
+  // RULE returns the job's newest rule. GROWTH is null if the batch does not grow.
   DealLead(Dealer& dealer, const ModelSlot& model, Journal& journal, Clock& clock,
-           std::function<Fold()> fold, Post post);
+           std::function<Rule()> rule, Post post, std::unique_ptr<GrowthLead> growth);
 
-  // Announces a deal if the members have changed (dealer.h).
+  // Learns the task of a worker that has joined.
+  void AddTask(const JoinRequest& request);
+  // Announces a deal if the members have changed or the batch grows (dealer.h).
   void Update(const std::vector<WorkerId>& live, const std::vector<WorkerId>& returning);
-  // Records that a new process has replaced the lost process of WORKER. If the new process begins some steps later, the
-  // examples of these steps are dealt anew. REQUIRES: the job has its model.
+  // Records that a new process has replaced the lost process of WORKER. If the new process begins
+  // some steps later, the examples of these steps are dealt anew. REQUIRES: the job has its model.
   void Replace(WorkerId worker);
-  // Returns a step that no worker begins soon (dealer.h). Errors: FailedPrecondition if this server has
-  // no shards, so that it does not know the workers' steps. REQUIRES: the job has its model.
+  // Returns a step that no worker begins soon (dealer.h). Errors: FailedPrecondition if this server
+  // has no shards, so that it does not know the workers' steps. REQUIRES: the job has its model.
   absl::StatusOr<Step> StepAhead();
 
   // Add the deals to a reply. REQUIRES: the job has its model.
   void FillIn(JoinReply& reply);
   void FillIn(const HeartbeatRequest& request, HeartbeatReply& reply);
+  // Adds the batch in force to a reply, if it grows.
+  void FillIn(StatusReply& reply) const;
 
  private:
   void StoreProgress(const HostedModel& model);
+  // Passes the noise of the shards to growth_, later on the control thread.
+  void MeasureNoise(const std::shared_ptr<const HostedModel>& model);
 
   Dealer& dealer_;
   const ModelSlot& model_;
   Journal& journal_;
   Clock& clock_;
-  const std::function<Fold()> fold_;
+  const std::function<Rule()> rule_;
   const Post post_;
+  const std::unique_ptr<GrowthLead> growth_;
+  bool measures_ = false;  // the shards have not answered yet
   LogLimit deal_lines_{256, absl::Seconds(1)};
 };
 

@@ -56,6 +56,16 @@ std::vector<WorkerId> Dealer::members() const {
   return members;
 }
 
+uint32_t Dealer::AccumulateAt(Step step) const {
+  const auto after = std::ranges::upper_bound(deals_, step.value, {}, &Deal::step);
+  return after == deals_.begin() ? 0 : (after - 1)->accumulate();
+}
+
+uint32_t Dealer::accumulate() const {
+  if (grown_accumulate_ > 0) return grown_accumulate_;
+  return deals_.empty() ? 0 : deals_.back().accumulate();
+}
+
 void Dealer::Advance(Step largest_next, absl::Time now) {
   const size_t count = progress_.size();
   if (count >= 2 && now - progress_[count - 2].time < kSampleInterval) progress_.pop_back();
@@ -76,7 +86,8 @@ std::vector<WorkerId> Dealer::NewMembers(std::vector<WorkerId> live,
     return !std::ranges::binary_search(last_members, replaced.first);
   });
   std::erase_if(live, [this](WorkerId worker) { return replaced_.contains(worker); });
-  // A process that replaces a lost one within its lease, and begins at the next step, changes nothing.
+  // A process that replaces a lost one within its lease, and begins at the next step, changes
+  // nothing.
   live.insert(live.end(), returning.begin(), returning.end());
   std::ranges::sort(live);
   const auto repeated = std::ranges::unique(live);
@@ -104,10 +115,12 @@ std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
   if (now - same_since_ < kSettleTime) return std::nullopt;
   const std::vector<WorkerId> last_members = members();
   if (AwaitsStatements(new_members, now) || proposed_.has_value()) return std::nullopt;
-  if (new_members.empty() || new_members == last_members) return std::nullopt;
+  const bool grows = accumulate() != (deals_.empty() ? 0 : deals_.back().accumulate());
+  if (new_members.empty() || (new_members == last_members && !grows)) return std::nullopt;
   Promise();
   Deal deal;
   deal.set_step(dealt_until_);
+  deal.set_accumulate(accumulate());
   for (const WorkerId worker : new_members) deal.add_members(worker.value);
   for (const WorkerId worker : last_members) {
     if (std::ranges::binary_search(new_members, worker)) continue;

@@ -12,8 +12,11 @@
 // was told. After a restart of the lead this number is unknown. The Dealer then proposes nothing
 // until every live worker has stated what it was told, or one lease has passed.
 //
-// Members often change together: the workers of a run end at nearly the same time. A deal is therefore
-// proposed when the members have not changed for a second.
+// A deal also states how many batches each worker accumulates in a step. Grow() asks for another
+// number, which the next deal announces.
+//
+// Members often change together: the workers of a run end at nearly the same time. A deal is
+// therefore proposed when the members have not changed for a second.
 //
 // Callers pass the current time, which must never decrease. Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_DEALER_H_
@@ -44,7 +47,8 @@ class Dealer {
 
   // Replaces all deals by those of a checkpoint.
   void Reset(std::vector<Deal> deals);
-  // Adds a deal of the event log. The deals of the checkpoint may include the first ones of the log.
+  // Adds a deal of the event log. The deals of the checkpoint may include the first ones of the
+  // log.
   void Replay(const Deal& deal) { replayed_.push_back(deal); }
   // Ends the restoration of an earlier process's state.
   void Resume(absl::Time now);
@@ -53,25 +57,33 @@ class Dealer {
   std::vector<Deal> deals() const;
   // Returns the members of the last deal, ascending.
   std::vector<WorkerId> members() const;
+  // Return Deal.accumulate of the deal in force at STEP, and that of the last deal, or of the next
+  // one after a call of Grow.
+  uint32_t AccumulateAt(Step step) const;
+  uint32_t accumulate() const;
 
   // Records that some worker may begin the steps up to and including LARGEST_NEXT.
   void Advance(Step largest_next, absl::Time now);
-  // Returns a step that no worker reaches in about kAhead, at least kLeastSteps after the largest step so
-  // far.
+  // Returns a step that no worker reaches in about kAhead, at least kLeastSteps after the largest
+  // step so far.
   Step StepAhead() const;
   // Records that the lead has told WORKER this dealt_until.
   void Heard(WorkerId worker, uint64_t dealt_until);
 
   // Records that a new process has replaced the lost process of WORKER, which had not finished step
-  // NEXT, and begins after that step. If WORKER is a member of the last deal, it departs, and becomes
-  // a member again by another deal: the examples of the steps between are dealt anew.
+  // NEXT, and begins after that step. If WORKER is a member of the last deal, it departs, and
+  // becomes a member again by another deal: the examples of the steps between are dealt anew.
   void Replace(WorkerId worker, Step next) { replaced_.emplace(worker, next); }
 
-  // Returns the next deal if the members have changed since the last deal, have been the same in all
-  // calls of the last kSettleTime, and a deal may be announced. LIVE, ascending: the live workers.
-  // RETURNING: workers whose process is lost and whose new process is not admitted yet; they stay
-  // members. NEXT returns the first step that a worker has not finished. The deal is announced after
-  // Commit, which follows when the deal is durable; until then no other deal is proposed.
+  // From the next deal on, every worker accumulates this number of batches in a step.
+  void Grow(uint32_t accumulate) { grown_accumulate_ = accumulate; }
+
+  // Returns the next deal if the members or accumulate() have changed since the last deal, the
+  // members have been the same in all calls of the last kSettleTime, and a deal may be announced.
+  // LIVE, ascending: the live workers. RETURNING: workers whose process is lost and whose new
+  // process is not admitted yet; they stay members. NEXT returns the first step that a worker has
+  // not finished. The deal is announced after Commit, which follows when the deal is durable; until
+  // then no other deal is proposed.
   std::optional<Deal> Propose(const std::vector<WorkerId>& live,
                               const std::vector<WorkerId>& returning,
                               const std::function<Step(WorkerId)>& next, absl::Time now);
@@ -102,6 +114,7 @@ class Dealer {
   std::map<WorkerId, Step> replaced_;   // members of the last deal and their lost processes' steps
   std::vector<WorkerId> new_members_;   // in the last call of Propose
   absl::Time same_since_;               // the time of the first call with new_members_
+  uint32_t grown_accumulate_ = 0;       // the argument of the last call of Grow; 0: none
   std::optional<Deal> proposed_;        // waits for Commit
   uint64_t dealt_until_ = 0;            // the largest one that a worker was told
   std::deque<Progress> progress_;       // of about the last kAhead, oldest first

@@ -70,6 +70,44 @@ TEST_F(DealerTest, ADealBeginsAtAStepThatNoWorkerHasBegun) {
   EXPECT_EQ(deal->departed(0).next(), 11u);
 }
 
+TEST_F(DealerTest, AGrowthIsADealAmongTheSameMembers) {
+  dealer_.Advance(Step{12}, At(0));
+  EXPECT_EQ(DealtUntil(dealer_), 20u);
+  EXPECT_FALSE(Propose({0, 1, 2}).has_value());
+  dealer_.Grow(2);
+  const auto grown = Propose({0, 1, 2});
+  ASSERT_TRUE(grown.has_value());
+  EXPECT_EQ(grown->step(), 20u);
+  EXPECT_EQ(grown->accumulate(), 2u);
+  EXPECT_THAT(grown->members(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(grown->departed(), IsEmpty());
+  EXPECT_FALSE(Propose({0, 1, 2}, 101).has_value()) << "waits for Commit";
+  dealer_.Commit();
+  EXPECT_FALSE(Propose({0, 1, 2}, 102).has_value()) << "nothing has changed since";
+  EXPECT_EQ(dealer_.AccumulateAt(Step{19}), 0u);
+  EXPECT_EQ(dealer_.AccumulateAt(Step{20}), 2u);
+
+  // A deal among other members keeps the number of batches.
+  const auto left = Propose({0, 2}, 110);
+  ASSERT_TRUE(left.has_value());
+  EXPECT_EQ(left->accumulate(), 2u);
+}
+
+TEST_F(DealerTest, ARestartedLeadKeepsTheNumberOfBatches) {
+  Deal deal;
+  deal.set_step(40);
+  deal.set_accumulate(4);
+  for (const uint32_t worker : {0, 1, 2}) deal.add_members(worker);
+  dealer_.Reset({deal});
+  dealer_.Resume(At(0));
+  dealer_.Advance(Step{50}, At(0));
+  EXPECT_EQ(dealer_.accumulate(), 4u);
+  EXPECT_FALSE(Propose({0, 1, 2}).has_value());
+  const auto left = Propose({0, 1}, 120);
+  ASSERT_TRUE(left.has_value());
+  EXPECT_EQ(left->accumulate(), 4u);
+}
+
 TEST_F(DealerTest, MembersThatChangeTogetherMakeOneDeal) {
   dealer_.Advance(Step{12}, At(0));
   EXPECT_FALSE(dealer_.Propose(Workers({1, 2}), {}, NextOf, At(10)).has_value());

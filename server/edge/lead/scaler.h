@@ -1,5 +1,6 @@
 // Scaler changes the consistency rule of a running job: at the request of an operator the number of
-// workers (`thinwire scale`) and the mode (`thinwire mode`), at that of WaitTuner a number of the mode.
+// workers (`thinwire scale`) and the mode (`thinwire mode`), at that of WaitTuner a number of the
+// mode.
 //
 //   more workers    the servers apply the new rule, then workers with the new numbers may join
 //   fewer workers   workers with higher numbers are told to leave; when they have left or their
@@ -7,8 +8,8 @@
 //   another mode    the new rule begins at a step that no worker begins soon, so that all shards
 //                   change at the same step
 //
-// The lead, server 0, passes the rule on to the other servers before its own shards get it. Lives on
-// the job's control thread.
+// The lead, server 0, passes the rule on to the other servers before its own shards get it. Lives
+// on the job's control thread.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_SCALER_H_
 #define THINWIRE_SERVER_EDGE_LEAD_SCALER_H_
 
@@ -40,7 +41,8 @@ class Scaler {
     std::function<absl::Status(uint32_t workers)> reserve;
     // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.
     std::function<absl::Status(const Rule& rule)> check_mode;
-    // Returns a step that no worker begins soon. Errors: FailedPrecondition if this server has no shard.
+    // Returns a step that no worker begins soon. Errors: FailedPrecondition if this server has no
+    // shard.
     std::function<absl::StatusOr<Step>()> step_ahead;
     // Submits a rule to the shards, then calls THEN on any thread when all of them have it.
     std::function<void(const RuleEvent& event, std::function<void()> then)> apply;
@@ -60,29 +62,32 @@ class Scaler {
   // Reserves memory for the restored number of workers. Errors: those of Server::reserve.
   absl::Status ReserveRestored();
 
-  // Returns the newest rule, which the shards of this server follow, or will follow from a later step on.
+  // Returns the newest rule, which the shards of this server follow, or will follow from a later
+  // step on.
   const Rule& rule() const { return newest_.rule; }
-  // Returns the number of workers that the operator wants. Workers with higher numbers must leave and
-  // cannot join.
+  // Returns the number of workers that the operator wants. Workers with higher numbers must leave
+  // and cannot join.
   uint32_t target() const { return target_; }
   // Returns the number of workers of a reduction that is not complete; 0: there is none.
   uint32_t reduction() const { return target_ < rule().workers ? target_ : 0; }
 
   // Changes the number of workers, at the lead. Errors: InvalidArgument for a number that the job
-  // does not allow or that does not fit into a server's memory; Unavailable if another server cannot be reached or an earlier change is not
-  // complete.
+  // does not allow or that does not fit into a server's memory; Unavailable if another server
+  // cannot be reached or an earlier change is not complete.
   void Scale(uint32_t workers, const Done& done);
-  // Changes the mode, at the lead. The number of workers stays. Errors: InvalidArgument for a mode that the
-  // job does not allow; FailedPrecondition if this server has no shard; Unavailable as for Scale.
+  // Changes the mode, at the lead. The number of workers stays. Errors: InvalidArgument for a mode
+  // that the job does not allow; FailedPrecondition if this server has no shard; Unavailable as for
+  // Scale.
   void SetMode(const SetModeRequest& request, const SetModeDone& done);
-  // Replaces rule FROM by rule TO, at the lead. Both have the same mode and the same workers. REASON is for
-  // the log. Does nothing if FROM is not the newest rule any more, or while another change is not complete.
+  // Replaces rule FROM by rule TO, at the lead. Both have the same mode and the same workers.
+  // REASON is for the log. Does nothing if FROM is not the newest rule any more, or while another
+  // change is not complete.
   void Adjust(const Rule& from, const Rule& to, const std::string& reason);
   // Applies the rule that the lead passes on. Errors: as those of Scale and SetMode.
   void Follow(const SetModeRequest& request, const SetModeDone& done);
-  // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any more.
-  // Passes a restored rule on, because an earlier process may have ended before all servers had it. Only
-  // the lead calls Tick.
+  // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any
+  // more. Passes a restored rule on, because an earlier process may have ended before all servers
+  // had it. Only the lead calls Tick.
   void Tick(bool may_shrink);
 
  private:

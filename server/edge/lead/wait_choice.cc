@@ -14,7 +14,8 @@ namespace {
 
 // The rounds of a replay whose times do not count: at the beginning, no worker is late.
 constexpr size_t kFirstRounds = 16;
-// A choice replays at most about this number of candidates, so that it takes little time with many workers.
+// A choice replays at most about this number of candidates, so that it takes little time with many
+// workers.
 constexpr uint32_t kCandidates = 32;
 
 // Returns the number of rounds of a replay. All workers together take about 25,000 steps.
@@ -35,8 +36,8 @@ class ReplayedSteps {
   void Begin(size_t worker, double now) {
     const std::vector<double>& times = times_[worker];
     const size_t step = begun_[worker]++;
-    // When the times are used up, they are repeated. Each repetition begins at another time, so that
-    // the times of the workers meet in new combinations.
+    // When the times are used up, they are repeated. Each repetition begins at another time, so
+    // that the times of the workers meet in new combinations.
     const size_t shift = step / times.size() * (7 * worker + 1);
     ends_.emplace(now + times[(step + shift) % times.size()], worker);
   }

@@ -20,8 +20,8 @@ StepSeconds Constant(uint32_t workers) {
   return StepSeconds(workers, std::vector<double>(kTimes, 0.1));
 }
 
-// Returns the quantiles of the exponential distribution with the mean 0.1, for each worker in another
-// order.
+// Returns the quantiles of the exponential distribution with the mean 0.1, for each worker in
+// another order.
 StepSeconds Exponential(uint32_t workers) {
   StepSeconds times(workers);
   for (uint32_t w = 0; w < workers; ++w) {
@@ -46,8 +46,8 @@ std::optional<uint64_t> Slack(const StepSeconds& times, uint64_t current) {
   return choice.has_value() ? std::optional(choice->value) : std::nullopt;
 }
 
-// The times are those of experiments/n_plus_b.textproto: T(N, b, N) for eight workers. If late workers began every step with the
-// others, two backup workers would need 0.122 s.
+// The times are those of experiments/n_plus_b.textproto: T(N, b, N) for eight workers. If late
+// workers began every step with the others, two backup workers would need 0.122 s.
 TEST(WaitChoiceTest, TheTimeOfAStepIsThatOfLateWorkersWhichEndTheirOldStep) {
   EXPECT_NEAR(BackupStep(Exponential(8), 0).seconds, 0.2718, 0.012);
   EXPECT_NEAR(BackupStep(Exponential(8), 1).seconds, 0.1933, 0.009);
@@ -80,7 +80,8 @@ TEST(WaitChoiceTest, ASlowWorkerBecomesTheBackup) {
   EXPECT_EQ(Backup(times, 1), 2u);
 }
 
-// With exponential times, every further backup worker shortens the waits, so the largest number is the best.
+// With exponential times, every further backup worker shortens the waits, so the largest number is
+// the best.
 TEST(WaitChoiceTest, ExponentialTimesNeedTheMostBackupWorkers) {
   EXPECT_EQ(Backup(Exponential(8), 0), 4u);
   EXPECT_EQ(Backup(Exponential(8), 4), std::nullopt);

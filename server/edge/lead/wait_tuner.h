@@ -1,6 +1,6 @@
-// WaitTuner chooses the rule of a job with `auto_backup` or `auto_slack` again and again: after 8 steps, each time that the number
-// of steps has doubled, and every 100 steps later. It knows no clock and no server, so that the lead and the laboratory use it alike.
-// Not thread-safe.
+// WaitTuner chooses the rule of a job with `auto_backup` or `auto_slack` again and again: after 8
+// steps, each time that the number of steps has doubled, and every 100 steps later. It knows no
+// clock and no server, so that the lead and the laboratory use it alike. Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_WAIT_TUNER_H_
 #define THINWIRE_SERVER_EDGE_LEAD_WAIT_TUNER_H_
 
@@ -25,7 +25,8 @@ class WaitTuner {
     std::string reason;  // the figures for the log
   };
 
-  // FOLD: kRound chooses the number of backup workers, kPush the slack; nullopt: there is no choice.
+  // FOLD: kRound chooses the number of backup workers, kPush the slack; nullopt: there is no
+  // choice.
   explicit WaitTuner(std::optional<Fold> fold) : fold_(fold) {}
 
   // Ends the choice: Due returns false from now on.
@@ -33,9 +34,9 @@ class WaitTuner {
   bool enabled() const { return fold_.has_value(); }
   // Returns whether the rule must be chosen again when a shard's frontier is at FRONTIER.
   bool Due(Step frontier) const { return enabled() && frontier >= next_; }
-  // Returns the rule that must replace RULE, the rule in force; nullopt if RULE stays: also while a worker
-  // has fewer than kLeastTimes times, and if RULE has another fold or is async. The mode stays, except that
-  // a rule of mode backup without backup workers is a sync rule.
+  // Returns the rule that must replace RULE, the rule in force; nullopt if RULE stays: also while a
+  // worker has fewer than kLeastTimes times, and if RULE has another fold or is async. The mode
+  // stays, except that a rule of mode backup without backup workers is a sync rule.
   std::optional<NewRule> Choose(const Rule& rule, Step frontier, const StepTimes& times,
                                 const NoiseEstimate& noise);
 

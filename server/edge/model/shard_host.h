@@ -72,8 +72,8 @@ class ShardHost {
 
   ShardId id() const { return id_; }
   size_t value_count() const { return value_count_; }
-  // Return the state after the last event that the shard has applied. The first step that WORKER has
-  // not finished; the largest such step of all workers; whether the shard is open.
+  // Return the state after the last event that the shard has applied. The first step that WORKER
+  // has not finished; the largest such step of all workers; whether the shard is open.
   Step next(WorkerId worker) const { return Step{next_[worker.value].load()}; }
   Step largest_next() const { return Step{largest_next_.load()}; }
   bool open() const { return open_.load(); }
@@ -82,8 +82,8 @@ class ShardHost {
 
   // Returns the number of submitted events that the shard has not applied yet.
   uint64_t queued_event_count() const { return queued_event_count_; }
-  // Return the total time that the shard applied pushes, including the optimizer, and that it encoded
-  // parameters for readers.
+  // Return the total time that the shard applied pushes, including the optimizer, and that it
+  // encoded parameters for readers.
   absl::Duration decode_time() const { return absl::Nanoseconds(decode_nanos_.load()); }
   absl::Duration encode_time() const { return absl::Nanoseconds(encode_nanos_.load()); }
 

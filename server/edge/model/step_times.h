@@ -1,6 +1,6 @@
-// StepTimes measures how long each worker takes for a step, as one shard sees it: from the answer to the worker's read of
-// the step to its push, accepted or late. The time contains computing and sending, but not the wait for other workers. Callers
-// pass the current time. Not thread-safe.
+// StepTimes measures how long each worker takes for a step, as one shard sees it: from the answer
+// to the worker's read of the step to its push, accepted or late. The time contains computing and
+// sending, but not the wait for other workers. Callers pass the current time. Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_MODEL_STEP_TIMES_H_
 #define THINWIRE_SERVER_EDGE_MODEL_STEP_TIMES_H_
 
@@ -27,8 +27,8 @@ class StepTimes {
 
   explicit StepTimes(uint32_t max_workers) : workers_(max_workers) {}
 
-  // Records EVENT, which the shard has applied at NOW with these effects. The times of a worker that
-  // joins, leaves or loses its lease are dropped.
+  // Records EVENT, which the shard has applied at NOW with these effects. The times of a worker
+  // that joins, leaves or loses its lease are dropped.
   void Record(const Event& event, const Effects& effects, absl::Time now);
 
   // Returns the times of the workers with numbers below WORKERS.
