@@ -1,14 +1,13 @@
 #include "server/edge/lead/wait_choice.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <random>
 #include <utility>
 #include <vector>
-
-#include "kernels/mix_bits.h"
 
 namespace thinwire {
 namespace {
@@ -25,11 +24,12 @@ StepSeconds Constant(uint32_t workers) {
 StepSeconds Exponential(uint32_t workers) {
   StepSeconds times(workers);
   for (uint32_t w = 0; w < workers; ++w) {
+    std::mt19937 random(w);
     for (uint32_t i = 0; i < kTimes; ++i) {
       times[w].push_back(-0.1 * std::log1p(-(i + 0.5) / kTimes));
     }
     for (uint32_t i = kTimes - 1; i > 0; --i) {
-      std::swap(times[w][i], times[w][kernels::MixBits(1000 * w + i) % (i + 1)]);
+      std::swap(times[w][i], times[w][random() % (i + 1)]);
     }
   }
   return times;
