@@ -494,13 +494,11 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   }
   metrics.Gauge("server_next_mode_step", "The first step of an announced mode; 0: none.",
                 static_cast<double>(reply->next_mode_step()));
-  if (reply->batch() > 0) {
-    metrics.Gauge("server_batch_examples", "Examples of an update, with schedule noise_scale.",
-                  reply->batch());
-    metrics.Gauge("server_wished_workers",
-                  "Workers that would make the batch without accumulation; 0: none accumulates.",
-                  reply->wished_workers());
-  }
+  metrics.Gauge("server_batch_examples", "Examples of an update; 0: the batch does not grow.",
+                reply->batch());
+  metrics.Gauge("server_wished_workers",
+                "Workers that would make the batch without accumulation; 0: none accumulates.",
+                reply->wished_workers());
   double heard = 0;
   for (const auto& [number, worker] : WorkersOf(own, now)) {
     if (worker.live) heard = std::max(heard, absl::ToDoubleSeconds(worker.heard));

@@ -21,7 +21,7 @@ constexpr uint64_t kDataExamples = 2000;
 constexpr uint64_t kEpochs = 6;
 constexpr uint32_t kBatch = 2;
 
-// What all threads of a run have computed. Thread-safe.
+// The examples that all threads of a run have trained on. MU protects them.
 struct Trained {
   absl::Mutex mu;
   std::map<uint32_t, int> counts;       // by example

@@ -41,7 +41,7 @@ class GradientNoise {
   // Ends the round. ROUND contains the sum of its gradients. REQUIRES: ROUND holds no gradient.
   void Close(const Accumulator& round);
 
-  // Returns exponential means, to which each measured round contributes 1 / 32. The first 32 rounds
+  // Returns exponential means, to which each measured round contributes 1 / 8. The first 8 rounds
   // contribute equally.
   const NoiseEstimate& estimate() const { return estimate_; }
 

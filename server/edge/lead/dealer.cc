@@ -56,9 +56,19 @@ std::vector<WorkerId> Dealer::members() const {
   return members;
 }
 
-uint32_t Dealer::AccumulateAt(Step step) const {
+const Deal* Dealer::At(Step step) const {
   const auto after = std::ranges::upper_bound(deals_, step.value, {}, &Deal::step);
-  return after == deals_.begin() ? 0 : (after - 1)->accumulate();
+  return after == deals_.begin() ? nullptr : &*(after - 1);
+}
+
+uint32_t Dealer::MemberCountAt(Step step) const {
+  const Deal* const deal = At(step);
+  return deal == nullptr ? workers_ : static_cast<uint32_t>(deal->members_size());
+}
+
+uint32_t Dealer::AccumulateAt(Step step) const {
+  const Deal* const deal = At(step);
+  return deal == nullptr ? 0 : deal->accumulate();
 }
 
 uint32_t Dealer::accumulate() const {

@@ -57,9 +57,10 @@ class Dealer {
   std::vector<Deal> deals() const;
   // Returns the members of the last deal, ascending.
   std::vector<WorkerId> members() const;
-  // Return Deal.accumulate of the deal in force at STEP, and that of the last deal, or of the next
-  // one after a call of Grow.
+  // Return the number of members and Deal.accumulate of the deal in force at STEP.
+  uint32_t MemberCountAt(Step step) const;
   uint32_t AccumulateAt(Step step) const;
+  // Returns Deal.accumulate of the last deal, or of the next one after a call of Grow.
   uint32_t accumulate() const;
 
   // Records that some worker may begin the steps up to and including LARGEST_NEXT.
@@ -100,6 +101,8 @@ class Dealer {
     uint64_t step = 0;
   };
 
+  // Returns the announced deal in force at STEP; null: the first one, which is not announced.
+  const Deal* At(Step step) const;
   // Raises dealt_until_ as far as the progress allows.
   void Promise();
   // Returns the members of a deal that begins now, ascending.

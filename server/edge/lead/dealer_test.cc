@@ -91,6 +91,9 @@ TEST_F(DealerTest, AGrowthIsADealAmongTheSameMembers) {
   const auto left = Propose({0, 2}, 110);
   ASSERT_TRUE(left.has_value());
   EXPECT_EQ(left->accumulate(), 2u);
+  dealer_.Commit();
+  EXPECT_EQ(dealer_.MemberCountAt(Step{left->step() - 1}), 3u);
+  EXPECT_EQ(dealer_.MemberCountAt(Step{left->step()}), 2u);
 }
 
 TEST_F(DealerTest, ARestartedLeadKeepsTheNumberOfBatches) {

@@ -25,7 +25,7 @@ void GrowthLead::Begin(const TaskSpec& task, uint64_t planned_examples) {
 bool GrowthLead::Update(const NoiseEstimate& noise, Step largest_next, const Rule& rule) {
   const uint32_t announced = std::max(dealer_.accumulate(), task_.accumulate);
   accumulate_ = std::max(dealer_.AccumulateAt(largest_next), task_.accumulate);
-  const auto member_count = static_cast<uint32_t>(dealer_.members().size());
+  const uint32_t member_count = dealer_.MemberCountAt(largest_next);
   batch_ = uint64_t{std::min(member_count, rule.quorum)} * task_.batch_size * accumulate_;
   wished_workers_ = 0;
   if (accumulate_ > 1) {

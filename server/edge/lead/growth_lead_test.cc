@@ -89,6 +89,20 @@ TEST_F(GrowthLeadTest, BackupWorkersDoNotCount) {
   EXPECT_EQ(Status().batch(), 16u);
 }
 
+TEST_F(GrowthLeadTest, WorkersThatLeaveAfterTheLastStepDoNotChangeTheBatch) {
+  const std::vector<WorkerId> live = {WorkerId{2}};
+  const auto next = [](WorkerId) { return Step{100}; };
+  dealer_.Advance(Step{100}, At(100));
+  dealer_.Propose(live, {}, next, At(101));
+  const auto deal = dealer_.Propose(live, {}, next, At(102));
+  ASSERT_TRUE(deal.has_value());
+  dealer_.Commit();
+  Measure(1, 100);
+  EXPECT_EQ(Status().batch(), 24u);
+  Measure(1, deal->step());
+  EXPECT_EQ(Status().batch(), 8u);
+}
+
 TEST_F(GrowthLeadTest, TheWishAsksForTheWorkersOfTheSameBatch) {
   Rule rule = Rule::Sync(3);
   rule.max_workers = 10;
