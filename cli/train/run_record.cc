@@ -279,8 +279,8 @@ const char* StateName(State state) {
 void ServerTotals::ForEachCounter(
     const std::function<void(const std::string& name, uint64_t value)>& visit) const {
   thinwire::ForEachCounter(counters, [&](const std::string& name, uint64_t value) {
-    // The fields `generation` and `epoch` of StatusReply are identifiers, not counters.
-    if (name != "generation" && name != "epoch") visit(name, value);
+    // These fields of StatusReply are identifiers, not counters.
+    if (name != "generation" && name != "epoch" && name != "next_mode_step") visit(name, value);
   });
 }
 
@@ -319,6 +319,7 @@ ServerTotals TotalsOf(std::span<const StatusReply> replies) {
   std::ranges::sort(totals.saturated_shards);
   totals.counters.clear_generation();
   totals.counters.clear_epoch();
+  totals.counters.clear_next_mode_step();
   return totals;
 }
 

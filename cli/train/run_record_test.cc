@@ -360,6 +360,12 @@ TEST(ServerTotalsTest, CountersAndStalenessAreSummedOverTheServers) {
   EXPECT_EQ(totals.staleness, (std::map<uint64_t, uint64_t>{{0, 4}, {1, 3}, {5, 1}}));
   EXPECT_DOUBLE_EQ(totals.mean_staleness(), 1.0);
   EXPECT_EQ(totals.max_staleness(), 5);
+  size_t count = 0;
+  totals.ForEachCounter([&](const std::string& name, uint64_t) {
+    EXPECT_THAT(name, testing::Not(testing::AnyOf("generation", "epoch", "next_mode_step")));
+    ++count;
+  });
+  EXPECT_GT(count, 20u);
 }
 
 TEST(ServerTotalsTest, TheRuleIsThatOfTheLead) {
