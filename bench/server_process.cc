@@ -53,7 +53,8 @@ void ServeJob(int pipe, uint32_t workers, const std::string& credentials) {
   JobOptions options;
   options.rule = Rule::Sync(workers);
   options.epoch = Epoch{1};
-  Job job(options, *MakeOptimizer({}), *Schedule::Make({}), clock);
+  options.group_updates = {{*MakeOptimizer({}), *Schedule::Make({})}};
+  Job job(options, clock);
   job.StartTicking(absl::Seconds(1));
   const auto listener =
       *Listener::Start(job, "127.0.0.1:0", *Credentials::Load(credentials, std::nullopt));
