@@ -65,7 +65,7 @@ header='{"masters":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"slot_0":{"d
 printf "\\1\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s12345678" "$header" > "$work/seeds/checkpoint/shard"
 fuzz checkpoint 4000 tests/fuzz/checkpoint_fuzz.cc
 object $(ls common/partition.cc common/density_warmup.cc common/repeatable_math.cc common/text/did_you_mean.cc common/text/quoted.cc common/files/file_kind.cc common/spec/*.cc \
-  config/{applicability,fields,job,job_difference,job_text,places,stability}.cc | grep -v -e _test.cc -e spec/rule.cc)
+  config/{applicability,fields,job,job_difference,job_text,message_text,places,stability}.cc | grep -v -e _test.cc -e spec/rule.cc)
 mkdir -p "$work/seeds/job_file" "$work/seeds/control"
 cp examples/*.textproto "$work/seeds/job_file"
 fuzz job_file 3000 tests/fuzz/job_file_fuzz.cc
