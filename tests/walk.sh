@@ -29,7 +29,7 @@ make_debian() {
     --customize-hook="mkdir \"\$1/packages\" && cp '$work'/packages/*.deb \"\$1/packages/\"" \
     --customize-hook='chroot "$1" apt-get -q update' \
     --customize-hook='chroot "$1" sh -c "apt-get -q install -y --no-install-recommends --download-only /packages/*.deb libopenblas0-pthread dataset-fashion-mnist"' \
-    --customize-hook='rm -r "$1/packages"; mkdir -p "$1/run/sshd"' \
+    --customize-hook='rm -r "$1/packages"' \
     --customize-hook='chroot "$1" useradd --create-home --shell /bin/bash user' \
     --customize-hook='echo "user ALL=(ALL) NOPASSWD: ALL" > "$1/etc/sudoers.d/user"' \
     --customize-hook='echo "StrictHostKeyChecking accept-new" > "$1/etc/ssh/ssh_config.d/walk.conf"' \
@@ -73,8 +73,9 @@ start_machine() {
   mount -t tmpfs tmpfs "$root/dev/shm"
   # This shell reaps the processes whose parents have ended.
   unshare --mount --net --pid --uts --ipc --fork --kill-child chroot "$root" bash -c \
-    "mount -t proc proc /proc; hostname $name; /usr/sbin/sshd; echo ready; while :; do sleep 60 & wait; done" >"$work/$name/init.log" 2>&1 &
-  until grep -q ready "$work/$name/init.log"; do sleep 0.1; done
+    "mount -t proc proc /proc; hostname $name; mkdir -p /run/sshd; /usr/sbin/sshd && echo ready || echo failed; while :; do sleep 60 & wait; done" >"$work/$name/init.log" 2>&1 &
+  until grep -Eq "^(ready|failed)$" "$work/$name/init.log"; do sleep 0.1; done
+  grep -q "^ready$" "$work/$name/init.log" || fail "$name: sshd did not start: $(cat "$work/$name/init.log")"
   init[$name]=$(pgrep --parent $!)
   ip link add "to-$name" type veth peer name eth0 netns "${init[$name]}"
   ip link set "to-$name" master wire up
