@@ -150,6 +150,20 @@ class DealtWorker {
 
 class ElasticTest : public testing::TestWithParam<Rule> {
  protected:
+  // Lets the workers end. Then every example must be counted once in each epoch.
+  void ExpectEveryExampleOnce() {
+    gate_.Allow(UINT64_MAX);
+    for (const auto& worker : workers_) worker->Await();
+    std::map<uint32_t, int> counts;
+    for (const auto& worker : workers_) {
+      for (const auto& [example, count] : worker->counts()) counts[example] += count;
+    }
+    EXPECT_EQ(counts.size(), kDataExamples);
+    for (const auto& [example, count] : counts) {
+      EXPECT_EQ(count, static_cast<int>(kEpochs)) << "example " << example;
+    }
+  }
+
   explicit ElasticTest(std::optional<uint64_t> largest_batch = std::nullopt)
       : cluster_(WithMost(GetParam()), std::nullopt, {}, RunId{1}, largest_batch) {}
 
@@ -322,16 +336,7 @@ TEST_P(ElasticTest, EveryExampleIsCountedOnceWhileTheModeChanges) {
     second.AwaitStep(limit);
     for (uint32_t server = 0; server < 2; ++server) EXPECT_EQ(ModeOf(server), mode);
   }
-  gate_.Allow(UINT64_MAX);
-  for (const auto& worker : workers_) worker->Await();
-  std::map<uint32_t, int> counts;
-  for (const auto& worker : workers_) {
-    for (const auto& [example, count] : worker->counts()) counts[example] += count;
-  }
-  EXPECT_EQ(counts.size(), kDataExamples);
-  for (const auto& [example, count] : counts) {
-    EXPECT_EQ(count, static_cast<int>(kEpochs)) << "example " << example;
-  }
+  ExpectEveryExampleOnce();
 }
 
 class GrowthTest : public ElasticTest {
@@ -377,16 +382,7 @@ TEST_P(GrowthTest, EveryExampleIsCountedOnceWhileTheBatchGrowsAndAWorkerJoins) {
   RunTo(joined.step() + 1, {&first, &second, &third}, 3 * 2 * kBatch);
   RunTo(joined.step() + 80, {&first, &second, &third}, 3 * 2 * kBatch);
   EXPECT_EQ(AwaitDeals(3, {0, 1, 2}).accumulate(), 4u);
-  gate_.Allow(UINT64_MAX);
-  for (const auto& worker : workers_) worker->Await();
-  std::map<uint32_t, int> counts;
-  for (const auto& worker : workers_) {
-    for (const auto& [example, count] : worker->counts()) counts[example] += count;
-  }
-  EXPECT_EQ(counts.size(), kDataExamples);
-  for (const auto& [example, count] : counts) {
-    EXPECT_EQ(count, static_cast<int>(kEpochs)) << "example " << example;
-  }
+  ExpectEveryExampleOnce();
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, GrowthTest, testing::Values(Rule::Sync(2)),
