@@ -158,6 +158,13 @@ std::optional<double> NoiseSums::scale() const {
   return variance / squared_gradient;
 }
 
+RuleStatus RuleStatusOf(const StatusReply& reply) {
+  RuleStatus rule = {.mode = reply.mode()};
+  if (reply.has_backup()) rule.backup = reply.backup();
+  if (reply.has_slack()) rule.slack = reply.slack();
+  return rule;
+}
+
 void BatchStatus::Add(const StatusReply& reply) {
   if (reply.batch() == 0) return;
   *this = {.examples = reply.batch(),
@@ -312,11 +319,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     if (reply == nullptr) continue;
     ++summary.answered_count;
     if (summary.job.empty()) summary.job = reply->job();
-    if (summary.mode.empty()) {
-      summary.mode = reply->mode();
-      if (reply->has_backup()) summary.backup = reply->backup();
-      if (reply->has_slack()) summary.slack = reply->slack();
-    }
+    if (summary.rule.mode.empty()) summary.rule = RuleStatusOf(*reply);
     if (!reply->next_mode().empty()) {
       summary.next_mode =
           absl::StrCat(reply->next_mode(), " from step ", reply->next_mode_step(), " on");
@@ -363,10 +366,11 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
 }
 
 std::string ModeText(const JobSummary& summary) {
-  if (summary.mode.empty()) return "-";
-  std::string text = summary.mode;
-  if (summary.backup.value_or(0) > 0) absl::StrAppend(&text, " ", *summary.backup);
-  if (summary.slack.has_value()) absl::StrAppend(&text, " ", *summary.slack);
+  const RuleStatus& rule = summary.rule;
+  if (rule.mode.empty()) return "-";
+  std::string text = rule.mode;
+  if (rule.backup.value_or(0) > 0) absl::StrAppend(&text, " ", *rule.backup);
+  if (rule.slack.has_value()) absl::StrAppend(&text, " ", *rule.slack);
   if (!summary.next_mode.empty()) absl::StrAppend(&text, ", ", summary.next_mode);
   return text;
 }
@@ -435,28 +439,29 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
   }
   const JobSummary summary = SummaryOf(servers, now);
   const std::optional<double> noise_scale = summary.noise.scale();
-  return {{"servers", std::move(list)},
-          {"summary",
-           {{"job", summary.job},
-            {"mode", summary.mode},
-            {"backup", summary.backup ? nlohmann::ordered_json(*summary.backup) : nullptr},
-            {"slack", summary.slack ? nlohmann::ordered_json(*summary.slack) : nullptr},
-            {"next_mode", summary.next_mode},
-            {"step", summary.step},
-            {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
-            {"insecure_servers", summary.insecure},
-            {"live_workers", summary.live},
-            {"unfinished_workers", summary.unfinished},
-            {"pushes", summary.verdicts},
-            {"mean_staleness", summary.mean_staleness},
-            {"noise_scale", noise_scale ? nlohmann::ordered_json(*noise_scale) : nullptr},
-            {"batch", summary.batch.examples},
-            {"accumulate", summary.batch.accumulate},
-            {"wished_workers", summary.batch.wished_workers},
-            {"push_bytes", summary.push_bytes},
-            {"push_fp32_bytes", summary.push_fp32_bytes},
-            {"parameter_bytes", summary.parameter_bytes},
-            {"parameter_fp32_bytes", summary.parameter_fp32_bytes}}}};
+  return {
+      {"servers", std::move(list)},
+      {"summary",
+       {{"job", summary.job},
+        {"mode", summary.rule.mode},
+        {"backup", summary.rule.backup ? nlohmann::ordered_json(*summary.rule.backup) : nullptr},
+        {"slack", summary.rule.slack ? nlohmann::ordered_json(*summary.rule.slack) : nullptr},
+        {"next_mode", summary.next_mode},
+        {"step", summary.step},
+        {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
+        {"insecure_servers", summary.insecure},
+        {"live_workers", summary.live},
+        {"unfinished_workers", summary.unfinished},
+        {"pushes", summary.verdicts},
+        {"mean_staleness", summary.mean_staleness},
+        {"noise_scale", noise_scale ? nlohmann::ordered_json(*noise_scale) : nullptr},
+        {"batch", summary.batch.examples},
+        {"accumulate", summary.batch.accumulate},
+        {"wished_workers", summary.batch.wished_workers},
+        {"push_bytes", summary.push_bytes},
+        {"push_fp32_bytes", summary.push_fp32_bytes},
+        {"parameter_bytes", summary.parameter_bytes},
+        {"parameter_fp32_bytes", summary.parameter_fp32_bytes}}}};
 }
 
 void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& metrics) {

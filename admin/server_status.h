@@ -94,12 +94,18 @@ struct BatchStatus {
   void Add(const StatusReply& reply);
 };
 
+// The consistency rule in force at a server.
+struct RuleStatus {
+  std::string mode;                // sync, backup, ssp or async; "": unknown
+  std::optional<uint32_t> backup;  // backup workers, in modes sync and backup
+  std::optional<uint32_t> slack;   // in mode ssp
+};
+RuleStatus RuleStatusOf(const StatusReply& reply);
+
 // Figures of the whole job, from all servers that have answered.
 struct JobSummary {
   std::string job;
-  std::string mode;                // sync, backup, ssp or async
-  std::optional<uint32_t> backup;  // backup workers, in modes sync and backup
-  std::optional<uint32_t> slack;   // in mode ssp
+  RuleStatus rule;                 // of the first server that has answered
   std::string next_mode;           // "async from step 40 on"; "": no change is announced
   uint32_t answered_count = 0;     // servers that have answered
   std::vector<uint32_t> insecure;  // servers that listen for other machines without credentials
@@ -140,8 +146,8 @@ std::string BatchText(const BatchStatus& batch);
 // Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.
 std::string InsecureText(const std::vector<uint32_t>& servers);
 
-// Returns "sync", or "sync, async from step 40 on" while a change is announced; "-" if it is
-// unknown.
+// Returns the mode, with the number of backup workers or the slack, and a change that is announced:
+// "backup 2", "sync, async from step 40 on". Returns "-" if the mode is unknown.
 std::string ModeText(const JobSummary& summary);
 
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);

@@ -42,7 +42,7 @@ std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& 
   }
   if (summary.answered_count > 0) {
     AddFact("job", summary.job, text);
-    if (!summary.mode.empty()) AddFact("mode", ModeText(summary), text);
+    if (!summary.rule.mode.empty()) AddFact("mode", ModeText(summary), text);
     AddFact("generation", absl::StrCat(generation), text);
     AddFact("step", StepText(summary), text);
   }

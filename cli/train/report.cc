@@ -160,9 +160,9 @@ void AddCounters(const TrainResult& result, ordered_json& report) {
     report["accumulate"] = batch.accumulate;
   }
   report["saturated_shards"] = result.totals->saturated_shards;
-  report["final_rule"] = {{"mode", result.totals->mode},
-                          {"backup", OrNull(result.totals->backup)},
-                          {"slack", OrNull(result.totals->slack)}};
+  report["final_rule"] = {{"mode", result.totals->rule.mode},
+                          {"backup", OrNull(result.totals->rule.backup)},
+                          {"slack", OrNull(result.totals->rule.slack)}};
   report["noise_scale"] = OrNull(result.totals->noise.scale());
   result.totals->ForEachCounter(
       [&](const std::string& name, uint64_t value) { report[name] = value; });

@@ -154,8 +154,8 @@ TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
 
 TEST(ReportTest, TheRuleInForceAtTheEndIsShown) {
   TrainResult result = Result();
-  result.totals->mode = "backup";
-  result.totals->backup = 1;
+  result.totals->rule.mode = "backup";
+  result.totals->rule.backup = 1;
   EXPECT_EQ(ReportJson(result)["final_rule"],
             (ordered_json{{"mode", "backup"}, {"backup", 1}, {"slack", nullptr}}));
   result.totals.reset();

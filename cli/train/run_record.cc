@@ -300,12 +300,7 @@ uint64_t ServerTotals::max_staleness() const {
 
 ServerTotals TotalsOf(std::span<const StatusReply> replies) {
   ServerTotals totals;
-  if (!replies.empty()) {
-    const StatusReply& lead = replies.front();
-    totals.mode = lead.mode();
-    if (lead.has_backup()) totals.backup = lead.backup();
-    if (lead.has_slack()) totals.slack = lead.slack();
-  }
+  if (!replies.empty()) totals.rule = RuleStatusOf(replies.front());
   for (const StatusReply& reply : replies) {
     AddCounters(reply, totals.counters);
     totals.noise.Add(reply);

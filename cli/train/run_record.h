@@ -161,10 +161,7 @@ struct ServerTotals {
   // this staleness.
   std::map<uint64_t, uint64_t> staleness;
   NoiseSums noise;
-  // The rule in force at server 0: the mode, and its number of backup workers or its slack.
-  std::string mode;
-  std::optional<uint32_t> backup;
-  std::optional<uint32_t> slack;
+  RuleStatus rule;  // in force at server 0
   BatchStatus batch;
   uint64_t updates = 0;  // of the shard with the most
 

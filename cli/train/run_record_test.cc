@@ -368,9 +368,9 @@ TEST(ServerTotalsTest, TheRuleIsThatOfTheLead) {
   replies[0].set_backup(2);
   replies[1].set_mode("sync");
   const ServerTotals totals = TotalsOf(replies);
-  EXPECT_EQ(totals.mode, "backup");
-  EXPECT_EQ(totals.backup, 2u);
-  EXPECT_EQ(totals.slack, std::nullopt);
+  EXPECT_EQ(totals.rule.mode, "backup");
+  EXPECT_EQ(totals.rule.backup, 2u);
+  EXPECT_EQ(totals.rule.slack, std::nullopt);
 }
 
 TEST(ServerTotalsTest, UpdatesAreThoseOfTheShardWithTheMost) {
