@@ -53,12 +53,8 @@ LabCluster::LabCluster(const RunSpec& spec, Partition partition, std::vector<Gro
       costs_(spec.machines),
       network_(Links(spec), queue_),
       first_server_(spec.machines.servers_beside_workers() ? 0 : spec.job.rule.workers),
-      step_times_(spec.job.rule.workers),
-      tuner_(spec.job.auto_rule ? std::optional(spec.job.rule.fold) : std::nullopt),
-      dealer_(spec.job.rule.workers, spec.job.lease),
-      pool_(std::move(pool)) {
-  if (spec.job.schedule.grows_batch()) lead_.emplace(spec.job, examples());
-}
+      lead_(spec.job, pool->own().examples()),
+      pool_(std::move(pool)) {}
 
 std::unique_ptr<RunRecord> LabCluster::MakeRecord(uint64_t examples, uint32_t tests) {
   return std::make_unique<RunRecord>(
@@ -107,9 +103,9 @@ void LabCluster::MakeServers(const Stretch& stretch) {
       .applied =
           [this](ShardId shard, const Event& event, const Effects& effects) {
             record_->Applied(shard, event, effects);
-            if (shard == ShardId{0} && tuner_.enabled()) TuneRule(event, effects);
+            if (lead_.chooses_rule() && shard == ShardId{0}) TuneRule(event, effects);
             const bool of_lead = partition_.server(shard) == ServerId{0};
-            if (lead_.has_value() && of_lead && !effects.rounds.empty()) RoundClosed();
+            if (lead_.grows_batch() && of_lead && !effects.rounds.empty()) RoundClosed();
           },
       .failed = [this](const absl::Status& status) { Fail(status); }};
   const std::span<const ShardSnapshot> snapshots =
@@ -178,21 +174,12 @@ void LabCluster::Finish(WorkerId worker, bool leaves) {
 }
 
 void LabCluster::TuneRule(const Event& event, const Effects& effects) {
-  const absl::Time now = absl::UnixEpoch() + queue_.now();
-  step_times_.Record(event, effects, now);
-  const Shard& shard = servers_[partition_.server(ShardId{0}).value]->shard(ShardId{0});
-  Step largest_next;
-  for (uint32_t w = 0; w < workers_.size(); ++w) {
-    largest_next = std::max(largest_next, shard.next(WorkerId{w}));
-  }
-  dealer_.Advance(largest_next, now);
-  if (!tuner_.Due(shard.frontier()) || shard.next_rule().has_value()) return;
-  const auto chosen = tuner_.Choose(shard.rule(), shard.frontier(), step_times_, shard.noise());
-  if (!chosen.has_value()) return;
-  const RuleEvent change = {chosen->rule, dealer_.StepAhead()};
-  record_->Announced(change);
+  const Shard& first = servers_[partition_.server(ShardId{0}).value]->shard(ShardId{0});
+  const std::optional<RuleEvent> change = lead_.Applied(event, effects, first, queue_.now());
+  if (!change.has_value()) return;
+  record_->Announced(*change);
   // Later, because a server is applying an event now.
-  queue_.After(absl::ZeroDuration(), [this, change] {
+  queue_.After(absl::ZeroDuration(), [this, change = *change] {
     for (const auto& server : servers_) server->ChangeRule(change);
   });
 }
@@ -202,7 +189,7 @@ void LabCluster::RoundClosed() {
   for (const ShardId shard : partition_.ShardsOf(ServerId{0})) {
     shards.push_back(&servers_[0]->shard(shard));
   }
-  const std::optional<Deal> deal = lead_->RoundClosed(shards, queue_.now());
+  const std::optional<Deal> deal = lead_.RoundClosed(shards, queue_.now());
   if (!deal.has_value()) return;
   std::vector<Deal> deals = deals_ == nullptr ? std::vector<Deal>() : *deals_;
   deals.push_back(*deal);

@@ -32,9 +32,6 @@
 #include "proto/control.pb.h"
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard_snapshot.h"
-#include "server/edge/lead/dealer.h"
-#include "server/edge/lead/wait_tuner.h"
-#include "server/edge/model/step_times.h"
 
 namespace thinwire::lab {
 
@@ -90,7 +87,7 @@ class LabCluster {
   void MakeServers(const Stretch& stretch);
   absl::Status MakeWorkers(const Stretch& stretch);
   void Finish(WorkerId worker, bool leaves);
-  // The first shard has applied EVENT. Chooses the rule anew if it is due, as the lead does.
+  // Changes the rule if the lead chooses another one after EVENT of the first shard.
   void TuneRule(const Event& event, const Effects& effects);
   size_t MachineOf(ServerId server) const { return first_server_ + server.value; }
   // Lets the lead decide on a larger batch after a round of its shards.
@@ -107,18 +104,14 @@ class LabCluster {
   EventQueue queue_;
   Network network_;
   const size_t first_server_;
+  LabLead lead_;
   absl::Status status_;
   RunRecord* record_ = nullptr;  // of the current stretch
   size_t running_count_ = 0;     // workers that have not finished
-  // The parts of the lead that choose a rule and announce its step.
-  StepTimes step_times_;
-  WaitTuner tuner_;
-  Dealer dealer_;
   // They refer to each other, so they stay at their addresses.
   std::vector<std::unique_ptr<LabServer>> servers_;
   std::vector<std::unique_ptr<LabWorker>> workers_;
   Step end_;                                        // of the current stretch
-  std::optional<LabLead> lead_;                     // absent: the batch does not grow
   std::shared_ptr<const std::vector<Deal>> deals_;  // of lead_; null: none
   // Declared last: its threads use the workers.
   std::unique_ptr<TaskPool> pool_;
