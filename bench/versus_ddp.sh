@@ -14,6 +14,7 @@
 #   ddp_powersgd_1, ddp_powersgd_2    DDP with the hook PowerSGD, rank 1 and 2
 #   fp32, fp16                        thinwire with the same formats in both directions
 #   fp8                               fp8_e5m2 in both directions
+#   powersgd_1, powersgd_2            thinwire's powersgd, rank 1 and 2, with deltas in fp8_e5m2
 #   topk_1, topk_01                   top 1 % and .1 %, lazy slots, exact deltas, density warm-up over half of the run
 #
 #   bench/versus_ddp.sh --python /opt/torch/bin/python3          all systems, 100 Mbit/s and 1 Gbit/s, three seeds: an hour
@@ -32,7 +33,7 @@ usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin_dir=$root/bazel-bin
 python=/opt/torch/bin/python3
-systems="ddp fp32 ddp_fp16 fp16 fp8 ddp_powersgd_1 ddp_powersgd_2 topk_1 topk_01"
+systems="ddp fp32 ddp_fp16 fp16 fp8 ddp_powersgd_1 powersgd_1 ddp_powersgd_2 powersgd_2 topk_1 topk_01"
 rates="100mbit 1gbit"
 seeds="1 2 3"
 epochs=1
@@ -71,6 +72,7 @@ job_fields() {
     fp32) echo 'compression { push: fp32 pull: fp32 }' ;;
     fp16) echo 'compression { push: fp16 pull: fp16 }' ;;
     fp8) echo 'compression { push: fp8_e5m2 pull: fp8_e5m2 }' ;;
+    powersgd_*) echo "compression { push: powersgd powersgd_rank: ${1#powersgd_} topk_values: bf16 shard_size: 262144 pull: delta_fp8_e5m2 }" ;;
     topk_1) echo "compression { push: topk density: 0.01 $warm }" ;;
     topk_01) echo "compression { push: topk density: 0.001 $warm }" ;;
     *) return 1 ;;
