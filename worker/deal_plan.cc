@@ -57,20 +57,21 @@ ExamplePool ExamplePool::Without(uint64_t count, const std::vector<DealtExample>
 }
 
 DealPlan::DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers,
-                   uint32_t accumulate)
-    : example_count_(example_count), batch_size_(batch_size / accumulate) {
+                   uint32_t batch_count)
+    : example_count_(example_count), batch_size_(batch_size) {
   CHECK_GT(example_count, 0u);
   CHECK_LE(example_count, std::numeric_limits<uint32_t>::max());
   CHECK_GT(batch_size_, 0u);
   CHECK_GT(workers, 0u);
+  CHECK_GT(batch_count, 0u);
   Dealt& first = deals_.emplace_back();
   for (uint32_t w = 0; w < workers; ++w) first.members.push_back(WorkerId{w});
-  first.batch_size = batch_size;
+  first.step_size = uint64_t{batch_size} * batch_count;
   first.full_steps = StepsOf(ExamplePool(0, example_count_), first);
 }
 
 uint64_t DealPlan::StepsOf(const ExamplePool& pool, const Dealt& dealt) {
-  return DivideUp(DivideUp(pool.size(), dealt.members.size()), dealt.batch_size);
+  return DivideUp(DivideUp(pool.size(), dealt.members.size()), dealt.step_size);
 }
 
 const DealPlan::Dealt& DealPlan::DealtAt(Step step) const {
@@ -91,13 +92,13 @@ void DealPlan::Add(const Deal& deal) {
   const Place place = PlaceOf(last, Step{deal.step()});
   // The members have taken the first positions of the pool in the steps before.
   const uint64_t taken_count =
-      std::min(place.pool.size(), place.step * last.batch_size * last.members.size());
+      std::min(place.pool.size(), place.step * last.step_size * last.members.size());
   const std::vector<DealtExample> returned = TakeBack(deal);
   Dealt next;
   next.begin = deal.step();
   for (const uint32_t worker : deal.members()) next.members.push_back(WorkerId{worker});
-  next.batch_size = uint64_t{batch_size_} * deal.accumulate();
-  if (deal.accumulate() == 0) next.batch_size = deals_.front().batch_size;
+  next.step_size = deal.accumulate() == 0 ? deals_.front().step_size
+                                          : uint64_t{batch_size_} * deal.accumulate();
   next.full_steps = StepsOf(ExamplePool(0, example_count_), next);
   next.rest = place.pool.Without(taken_count, returned);
   next.full_begin = next.begin + StepsOf(next.rest, next);
@@ -156,8 +157,8 @@ std::vector<DealtExample> DealPlan::Batch(WorkerId worker, Step step) const {
   if (member == dealt.members.end() || *member != worker || IsAbsent(worker, step)) return {};
   const Place place = PlaceOf(dealt, step);
   std::vector<DealtExample> batch;
-  for (uint64_t j = 0; j < dealt.batch_size; ++j) {
-    const uint64_t position = (place.step * dealt.batch_size + j) * dealt.members.size() +
+  for (uint64_t j = 0; j < dealt.step_size; ++j) {
+    const uint64_t position = (place.step * dealt.step_size + j) * dealt.members.size() +
                               static_cast<uint64_t>(member - dealt.members.begin());
     if (position >= place.pool.size()) break;
     batch.push_back(place.pool.at(position));

@@ -10,8 +10,8 @@
 //   member 1         [2 4] [3]
 //   member 2         [9 1] [5]
 //
-// The epoch ends after ceil(ceil(|pool| / m) / B) steps. A deal may also change B, the number of
-// accumulated batches times the examples of one batch. A deal within an epoch makes a new pool of
+// The epoch ends after ceil(ceil(|pool| / m) / B) steps. B is the number of batches in a step times
+// the examples of a batch; a deal may change the number of batches. A deal within an epoch makes a new pool of
 // the examples that the members have not taken in earlier steps, and of the examples that a
 // departed worker has taken in the steps from its `next` on. In these steps a departed worker gets
 // no examples any more: if it returns, it does not train on them a second time. If a departed
@@ -68,9 +68,9 @@ class ExamplePool {
 // Not thread-safe.
 class DealPlan {
  public:
-  // The steps before the first deal have BATCH_SIZE examples per worker, in ACCUMULATE batches of
-  // equal size. REQUIRES: all arguments are positive; example_count < 2^32.
-  DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers, uint32_t accumulate = 1);
+  // In a step before the first deal, each worker takes BATCH_COUNT batches of BATCH_SIZE examples.
+  // REQUIRES: all arguments are positive; example_count < 2^32.
+  DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers, uint32_t batch_count = 1);
 
   // Adds the next deal. REQUIRES: CheckDeal (proto/deal_check.h) accepts DEAL after the last deal.
   void Add(const Deal& deal);
@@ -94,7 +94,7 @@ class DealPlan {
   struct Dealt {
     uint64_t begin = 0;
     std::vector<WorkerId> members;  // ascending
-    uint64_t batch_size = 0;        // of a step
+    uint64_t step_size = 0;         // examples that a member takes in a step
     // The examples of the epoch `full_epoch` - 1 that are left, dealt before `full_begin`; may be
     // empty.
     ExamplePool rest;
@@ -125,7 +125,7 @@ class DealPlan {
   std::vector<DealtExample> TakeBack(const Deal& deal);
 
   const uint64_t example_count_;
-  const uint32_t batch_size_;  // of one accumulated batch
+  const uint32_t batch_size_;
   std::vector<Dealt> deals_;
   std::map<WorkerId, std::vector<Absence>> absences_;
 };

@@ -82,7 +82,7 @@ TEST(DealPlanTest, AGrownBatchBeginsInTheMiddleOfAnEpoch) {
 }
 
 TEST(DealPlanTest, ADealCountsTheBatchesOfTheJobFile) {
-  DealPlan plan(24, 4, 1, /*accumulate=*/2);
+  DealPlan plan(24, 2, 1, /*batch_count=*/2);
   Deal deal = DealOf(1, {0});
   deal.set_accumulate(4);
   plan.Add(deal);

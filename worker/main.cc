@@ -212,8 +212,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
   Sampler sampler({.example_count = examples.example_count(),
                    .worker = setup.worker,
                    .workers = setup.spec.rule.workers,
-                   .batch_size = static_cast<uint32_t>(task.step_examples()),
-                   .accumulate = task.accumulate,
+                   .batch_size = task.batch_size,
+                   .batch_count = static_cast<uint32_t>(task.step_passes()),
                    .seed = task.seed});
   ClientOptions options =
       MakeClientOptions(setup.spec, {.worker = setup.worker,

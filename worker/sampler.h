@@ -1,9 +1,8 @@
-// Sampler distributes the examples of every epoch over the workers. A step takes all examples of
-// its local steps, or of its accumulated batches. In each epoch every worker
+// Sampler distributes the examples of every epoch over the workers. In each epoch every worker
 // computes the same permutation of all examples, with a generator seeded by (seed, epoch). The
 // deals decide who takes which positions of the permutation (worker/deal_plan.h). Without deals,
-// worker w of W uses the positions w, w + W, w + 2W, ... of the permutation, `batch_size` of them
-// per step.
+// worker w of W uses the positions w, w + W, w + 2W, ... of the permutation, in each step as many
+// as the batches of the step have examples.
 //
 // The workers' shares of an epoch differ by at most one example, and every example is in exactly
 // one share. All workers take the same number of steps per epoch. If a worker's share needs one
@@ -28,9 +27,8 @@ struct SamplerOptions {
   uint64_t example_count = 0;
   WorkerId worker;
   uint32_t workers = 1;     // of the first deal
-  uint32_t batch_size = 1;  // of a step, unless a deal changes it
-  uint32_t accumulate =
-      1;  // the number of batches that a step accumulates, unless a deal changes it
+  uint32_t batch_size = 1;
+  uint32_t batch_count = 1;  // batches in a step, unless a deal changes it
   uint64_t seed = 1;
 };
 

@@ -213,7 +213,8 @@ class TrainerTest : public ::testing::Test {
     Sampler sampler({.example_count = static_cast<uint64_t>(job.examples),
                      .worker = WorkerId{job.worker},
                      .workers = job.workers,
-                     .batch_size = job.batch_size * job.accumulate * job.local.count});
+                     .batch_size = job.batch_size,
+                     .batch_count = job.accumulate * job.local.count});
     EventPrinter events(out_, WorkerId{job.worker});
     int asked = 0;
     if (job.stop_before_join) client->Stop();

@@ -104,8 +104,8 @@ class ModelTask final : public LearningTask {
         options_({.example_count = shared_->datasets->train.example_count(),
                   .worker = WorkerId{0},
                   .workers = workers,
-                  .batch_size = static_cast<uint32_t>(task.step_examples()),
-                  .accumulate = task.accumulate,
+                  .batch_size = task.batch_size,
+                  .batch_count = static_cast<uint32_t>(task.step_passes()),
                   .seed = task.seed}),
         sampler_(options_),
         batches_(shared_->datasets->train) {}

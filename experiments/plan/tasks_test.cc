@@ -86,7 +86,8 @@ class TasksTest : public ::testing::Test {
     Sampler sampler({.example_count = datasets.train.example_count(),
                      .worker = WorkerId{worker},
                      .workers = 3,
-                     .batch_size = static_cast<uint32_t>(task.step_examples()),
+                     .batch_size = task.batch_size,
+                     .batch_count = static_cast<uint32_t>(task.step_passes()),
                      .seed = task.seed});
     BatchBuffer batches(datasets.train);
     for (uint32_t i = 0; i < parameters.size(); ++i) {
