@@ -37,7 +37,7 @@ std::shared_ptr<const BufferPool::Buffer> BufferPool::Take(size_t size) {
   if (buffer == nullptr) {
     Memory bytes = allocate_(size);
     if (bytes == nullptr) return nullptr;
-    buffer = std::make_unique<Buffer>(std::move(bytes), size);
+    buffer = std::make_unique<Buffer>(Buffer{std::move(bytes), size});
     absl::MutexLock lock(&free_->mu);
     ++free_->allocated_count;
   }

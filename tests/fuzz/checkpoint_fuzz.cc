@@ -1,7 +1,6 @@
 // A libFuzzer target for server/durable/checkpoint_format.h. If the first byte of an input is even,
 // the remaining bytes are a manifest without its end, which this program adds. Otherwise they
-// are the file of a shard. Accepted input must survive a round trip. run.sh builds and runs this
-// target.
+// are the file of a shard. Accepted input must survive a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,5 @@
 // A libFuzzer target for the control messages that a server examines before it trusts them: a Join
-// (memory limit, partition of the model, comparison of jobs) and a Deal. run.sh builds and runs
-// this target.
+// (memory limit, partition of the model, comparison of jobs) and a Deal.
 //
 //   input = kind | bytes      kind % 2 = 0: a JoinRequest; 1: a Deal
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

@@ -1,6 +1,5 @@
 // A libFuzzer target for the job file: ParseJobText (config/job_text.h) and CheckJob
-// (config/job.h). Every text is a job or an error, and a printed job is the same job again. run.sh
-// builds and runs this target.
+// (config/job.h). Every text is a job or an error, and a printed job is the same job again.
 #include <google/protobuf/text_format.h>
 
 #include <cstddef>

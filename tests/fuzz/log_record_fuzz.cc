@@ -7,8 +7,6 @@
 //              1    the first n bytes are the head, the other bytes are the payload
 //              2    the bytes are the payload of a push to shard n % 3
 //              3    the bytes are the payload of a seed of shard n % 3
-//
-// run.sh builds and runs this target.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -7,8 +7,6 @@
 //   options bit 0    a second segment follows
 //           bit 1    the segment header is part of the input
 //           bit 2    the checksums of the input are replaced by correct ones
-//
-// run.sh builds and runs this target.
 #include <glog/logging.h>
 
 #include <array>

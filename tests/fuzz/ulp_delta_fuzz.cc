@@ -1,7 +1,6 @@
 // A libFuzzer target for common/codec/delta/ulp_delta.h. If the first byte of an input is even, the
 // next two bytes are the number of values and the remaining bytes are a payload. Otherwise the
 // remaining bytes are pairs of an old and a new value; the delta of these values must round-trip.
-// run.sh builds and runs this target.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

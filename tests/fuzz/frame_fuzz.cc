@@ -1,13 +1,11 @@
 // A libFuzzer target: the parsers never crash or read beyond their input, and accepted frames
 // survive a round trip.
-//
-//   CC=clang bazel build --copt=-fsanitize=fuzzer-no-link,address --linkopt=-fsanitize=address \
-//     //proto:frame_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
 
+#include "common/memory/byte_chain.h"
 #include "proto/frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
