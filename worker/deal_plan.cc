@@ -97,8 +97,8 @@ void DealPlan::Add(const Deal& deal) {
   Dealt next;
   next.begin = deal.step();
   for (const uint32_t worker : deal.members()) next.members.push_back(WorkerId{worker});
-  next.step_size = deal.accumulate() == 0 ? deals_.front().step_size
-                                          : uint64_t{batch_size_} * deal.accumulate();
+  next.step_size =
+      deal.accumulate() == 0 ? deals_.front().step_size : uint64_t{batch_size_} * deal.accumulate();
   next.full_steps = StepsOf(ExamplePool(0, example_count_), next);
   next.rest = place.pool.Without(taken_count, returned);
   next.full_begin = next.begin + StepsOf(next.rest, next);
