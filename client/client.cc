@@ -511,6 +511,12 @@ absl::StatusOr<std::vector<std::vector<float>>> Client::ReadMasters() {
   return client::ReadMasters(transport_, clock_, stop_, options_.silence, partition_);
 }
 
+absl::StatusOr<std::vector<std::vector<float>>> Client::ReadAverages() {
+  MastersRequest request;
+  request.set_averages(true);
+  return client::ReadMasters(transport_, clock_, stop_, options_.silence, partition_, request);
+}
+
 std::span<float> Client::replica(uint32_t tensor) { return replica_->tensor(tensor); }
 std::vector<WorkerId> Client::live() const { return report_->live(); }
 std::string Client::waiting() const { return report_->waiting(); }

@@ -221,6 +221,9 @@ class Client {
   // of the first server that does not answer for `silence`; DataLoss if a value is missing or
   // arrives twice; Cancelled after Stop. REQUIRES: not called between BeginStep and NextStep.
   absl::StatusOr<std::vector<std::vector<float>>> ReadMasters();
+  // Like ReadMasters, but reads the moving averages of the parameters (`parameter_average`). In a
+  // job without averages, these are the parameters.
+  absl::StatusOr<std::vector<std::vector<float>>> ReadAverages();
 
   // Blocks until server 0 has answered a heartbeat that was sent after this call, so that live()
   // has every worker that joined before. Errors: those of WaitTensor. REQUIRES: Join has succeeded.

@@ -35,7 +35,7 @@ class ScriptedMasters final : public InProcessServer {
     return HeartbeatReply();
   }
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest&) override { return LeaveReply(); }
-  absl::StatusOr<std::vector<MastersChunk>> Masters() override {
+  absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest&) override {
     ++call_count;
     const auto reply = replies.front();
     replies.pop_front();
