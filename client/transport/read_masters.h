@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport
                                                             const std::shared_ptr<StopSignal>& stop,
                                                             absl::Duration patience,
                                                             const Partition& partition,
-                                                            const MastersRequest& request = {});
+                                                            const MastersRequest& request);
 
 }  // namespace thinwire::client
 
