@@ -203,8 +203,9 @@ struct Model {
   bool averaged = false;  // TENSORS are the averages of the parameters
 };
 
-// Copies the averages of the checkpoint of one server to MODEL, or the masters if it has no averages
-// or MASTERS is true. Errors: DataLoss if the checkpoint has not exactly the shards of the server.
+// Copies the averages of the checkpoint of one server to MODEL, or the masters if there are no
+// averages or MASTERS is true. Errors: DataLoss if the checkpoint has not exactly the shards of the
+// server.
 absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition, ServerId server,
                        const std::string& folder, bool masters, Model& model) {
   const std::vector<ShardId> expected = partition.ShardsOf(server);

@@ -14,8 +14,9 @@
 //   a = a + (1 - d_t) (x - a)    d_t = min(d, (1 + t) / (10 + t))
 //
 // The average of iterates is that of Polyak and Juditsky 1992. The smaller decay of the first
-// updates is that of ExponentialMovingAverage in TensorFlow with num_updates. docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives
-// on its shard's strand.
+// updates is that of ExponentialMovingAverage in TensorFlow with num_updates.
+//
+// docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 #define THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 
@@ -57,8 +58,8 @@ class Updater {
           std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
           std::vector<size_t> tensor_sizes = {});
 
-  // Starts the average, if there is one, with the shard's initial MASTERS. REQUIRES: Apply() was not
-  // called.
+  // Starts the average, if there is one, with the shard's initial MASTERS. REQUIRES: Apply() was
+  // not called.
   void Start(std::span<const float> masters);
   // Applies one update: reads the old masters from BEFORE and writes the new masters to MASTERS.
   // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
