@@ -8,7 +8,7 @@
 //
 //   reads              the payload's bytes and the masters (exact parameters), once each
 //   writes             the folded sum and the masters
-//   reads and writes   each slot of the optimizer
+//   reads and writes   each slot of the optimizer, and the average of the parameters (.average)
 //
 // and performs the arithmetic of SGD. It does not decode the payload's codes but uses them as
 // numbers. A ratio may be below 1: the loop always writes the folded sum, while a shard does not
@@ -58,13 +58,17 @@ struct Setting {
   size_t value_count = kLargestShard;
   bool sync = false;
   SparseUpdateSpec sparse_updates;
+  bool average = false;
 
+  OptimizerSpec Spec() const {
+    return {.kind = optimizer, .parameter_average = average ? 0.999 : 0};
+  }
   std::string Name() const {
     const std::string what = sparse_updates.lazy_slots ? "lazy_" : "fold_";
     return "shard." + what + std::string(Traits(optimizer).name) + "." +
            std::string(CodecName(codec)) + (sync ? ".sync" : "") +
            (sparse_updates.selection_density.has_value() ? ".gtopk" : "") +
-           (value_count == kSmallShard ? ".small" : "");
+           (average ? ".average" : "") + (value_count == kSmallShard ? ".small" : "");
   }
 };
 
@@ -86,7 +90,7 @@ CheckedPayload Payload(CodecId id, size_t value_count) {
 class ShardWithPush {
  public:
   explicit ShardWithPush(const Setting& setting)
-      : optimizer_(MakeOptimizer({.kind = setting.optimizer}).value()),
+      : optimizer_(MakeOptimizer(setting.Spec()).value()),
         schedule_(Schedule::Make({.learning_rate = kRate}).value()),
         shard_({.value_count = setting.value_count,
                 .rule = setting.sync ? Rule::Sync(1) : Rule::Async(1),
@@ -131,7 +135,7 @@ struct Arrays {
   explicit Arrays(const Setting& setting)
       : payload(Payload(setting.codec, setting.value_count).bytes().ToVector()),
         count(setting.value_count),
-        slot_count(MakeOptimizer({.kind = setting.optimizer}).value()->slot_count()),
+        slot_count(MakeOptimizer(setting.Spec()).value()->slot_count() + (setting.average ? 1 : 0)),
         sum(count),
         masters(count),
         first(count),
@@ -139,7 +143,7 @@ struct Arrays {
 
   const std::vector<std::byte> payload;
   const size_t count;
-  const int slot_count;
+  const int slot_count;  // with the average
   FloatArray sum;
   FloatArray masters;
   FloatArray first;
@@ -239,6 +243,8 @@ std::vector<Setting> Settings() {
         OptimizerKind::kLamb}) {
     settings.push_back({.optimizer = optimizer});
   }
+  settings.push_back({.average = true});
+  settings.push_back({.optimizer = OptimizerKind::kMomentum, .average = true});
   for (OptimizerKind optimizer :
        {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
     settings.push_back(

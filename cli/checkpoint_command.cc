@@ -200,12 +200,14 @@ struct Model {
   std::vector<TensorShape> shapes;
   std::vector<std::vector<std::byte>> tensors;  // fp32
   Range versions;
+  bool averaged = false;  // TENSORS are the averages of the parameters
 };
 
-// Copies the masters of the checkpoint of one server to MODEL. Errors: DataLoss if the checkpoint
-// has not exactly the shards of the server.
+// Copies the averages of the checkpoint of one server to MODEL, or the masters if there are no
+// averages or MASTERS is true. Errors: DataLoss if the checkpoint has not exactly the shards of the
+// server.
 absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition, ServerId server,
-                       const std::string& folder, Model& model) {
+                       const std::string& folder, bool masters, Model& model) {
   const std::vector<ShardId> expected = partition.ShardsOf(server);
   const auto& shards = checkpoint.shards;
   if (!std::ranges::equal(shards, expected, {}, &SavedShard::shard)) {
@@ -213,26 +215,30 @@ absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition,
                                             expected.size(), " shards, got ", shards.size(), ")"));
   }
   for (const SavedShard& saved : shards) {
-    const ByteChain& masters = saved.state.store.masters;
+    const StoreSnapshot& store = saved.state.store;
+    const bool averaged = !masters && !store.updater.average.empty();
+    const ByteChain& values = averaged ? store.updater.average : store.masters;
     const uint64_t bytes = partition.value_count(saved.shard) * sizeof(float);
-    if (masters.size() != bytes) {
+    if (values.size() != bytes) {
       return absl::DataLossError(absl::StrCat(folder, ": shard ", saved.shard.value,
                                               ": wrong size (expected ", bytes, " bytes, got ",
-                                              masters.size(), ")"));
+                                              values.size(), ")"));
     }
     size_t at = 0;
     for (const Segment& segment : partition.segments(saved.shard)) {
       const size_t length = segment.count * sizeof(float);
       const auto tensor = std::span(model.tensors[segment.tensor]);
-      masters.Sub(at, length).CopyTo(tensor.subspan(segment.offset * sizeof(float), length));
+      values.Sub(at, length).CopyTo(tensor.subspan(segment.offset * sizeof(float), length));
       at += length;
     }
-    model.versions.Add(saved.state.store.version.value);
+    model.versions.Add(store.version.value);
+    model.averaged |= averaged;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir) {
+// MASTERS: as for AddServer().
+absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir, bool masters) {
   const std::string first_folder = ServerFolder(dir, 0);
   ASSIGN_OR_RETURN(const std::string first_name, NewestCheckpoint(files, first_folder));
   ASSIGN_OR_RETURN(const CheckpointManifest first, ReadManifest(files, first_folder, first_name));
@@ -250,7 +256,7 @@ absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir) {
           "server %u of run %016x)",
           folder, server, first.run(), checkpoint.server.value, checkpoint.run.run.value));
     }
-    RETURN_IF_ERROR(AddServer(checkpoint, partition, ServerId{server}, folder, model));
+    RETURN_IF_ERROR(AddServer(checkpoint, partition, ServerId{server}, folder, masters, model));
   }
   return model;
 }
@@ -287,6 +293,9 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   command.export_model->add_option("--out", command.out, "The safetensors file to write")
       ->type_name("FILE")
       ->required();
+  command.export_model->add_flag(
+      "--masters", command.masters,
+      "Writes the parameters that training goes on from, not their averages");
   command.import_state = checkpoint->add_subcommand(
       "import", "Makes a state directory, from which train --resume goes on");
   command.import_state->add_option("--config", command.config_file, "The job file")
@@ -311,7 +320,9 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
   if (command.list->parsed()) return PrintCheckpoints(files, dir, out, err);
   if (command.inspect->parsed()) return InspectCheckpoints(files, dir, out, err);
   if (command.verify->parsed()) return VerifyCheckpoints(files, dir, out, err);
-  if (command.export_model->parsed()) return ExportCheckpoint(files, dir, command.out, out, err);
+  if (command.export_model->parsed()) {
+    return ExportCheckpoint(files, dir, command.out, command.masters, out, err);
+  }
   return ImportCheckpoint(files, command.config_file, command.source, dir, out, err);
 }
 
@@ -337,8 +348,8 @@ ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& o
 }
 
 ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
-                          std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Model> model = ReadModel(files, dir);
+                          bool masters, std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<Model> model = ReadModel(files, dir, masters);
   if (!model.ok()) return Report(model.status(), err);
   if (model->versions.least != model->versions.most) {
     err << "warning: the shards have different versions (" << model->versions.Text()
@@ -348,7 +359,7 @@ ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::strin
     return Report(status, err);
   }
   out << file << ": " << model->tensors.size() << " tensors, version " << model->versions.Text()
-      << std::endl;
+      << (model->averaged ? ", averages of the parameters" : "") << std::endl;
   return ExitCode::kOk;
 }
 

@@ -25,6 +25,7 @@ struct CheckpointCommand {
   CLI::App* import_state = nullptr;
   std::string dir;
   std::string out;          // of export
+  bool masters = false;     // of export
   std::string config_file;  // of import
   std::string source;       // of import
 };
@@ -49,10 +50,10 @@ ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& o
                            std::ostream& err);
 
 // Writes the parameters of the newest checkpoints of all servers to the safetensors file FILE, one
-// tensor of the model after the other. Prints a warning to `err` if the shards have different
-// versions.
+// tensor of the model after the other. In a job with a parameter_average these are the averages,
+// unless MASTERS is true. Prints a warning to `err` if the shards have different versions.
 ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
-                          std::ostream& out, std::ostream& err);
+                          bool masters, std::ostream& out, std::ostream& err);
 
 // Makes DIR the state directory of the job in CONFIG_FILE, with the state in SOURCE (ImportState,
 // state_dir.h).

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <sstream>
@@ -45,7 +47,8 @@ class CheckpointCommandTest : public testing::Test {
   static std::string Folder(uint32_t server) { return absl::StrCat("state/server-", server); }
 
   // Writes a checkpoint of SERVER, whose shards have VERSION.
-  void Write(uint32_t server, uint64_t version, uint64_t run = 7) {
+  // AVERAGED: the average of each value is the negative value.
+  void Write(uint32_t server, uint64_t version, uint64_t run = 7, bool averaged = false) {
     Checkpoint checkpoint = {.server = ServerId{server}, .run = {.run = RunId{run}}};
     JoinRequest& join = checkpoint.run.join;
     join.set_job("tiny");
@@ -66,6 +69,10 @@ class CheckpointCommandTest : public testing::Test {
       saved.state.workers[1] = {.incarnation = Incarnation{3}, .next = Step{version}};
       saved.state.store.version = Version{version};
       saved.state.store.masters = CopyArray(std::as_bytes(std::span(masters)));
+      if (averaged) {
+        std::ranges::transform(masters, masters.begin(), std::negate<float>());
+        saved.state.store.updater.average = CopyArray(std::as_bytes(std::span(masters)));
+      }
       checkpoint.shards.push_back(std::move(saved));
     }
     const absl::Status status = WriteCheckpoint(files_, Folder(server), checkpoint);
@@ -135,7 +142,8 @@ TEST_F(CheckpointCommandTest, ExportWritesTheWholeModel) {
   Write(0, 5);
   Write(1, 5);
   const std::string file = testing::TempDir() + "/exported.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, out_, err_), ExitCode::kOk) << err_.str();
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk)
+      << err_.str();
   EXPECT_EQ(err_.str(), "");
   EXPECT_EQ(out_.str(), file + ": 4 tensors, version 5\n");
   std::ifstream stream(file, std::ios::binary);
@@ -158,11 +166,31 @@ TEST_F(CheckpointCommandTest, ExportWritesTheWholeModel) {
   EXPECT_EQ(compared_count, partition_.value_count());
 }
 
+TEST_F(CheckpointCommandTest, ExportWritesTheAveragesOrTheMasters) {
+  Write(0, 5, 7, /*averaged=*/true);
+  Write(1, 5, 7, /*averaged=*/true);
+  const std::string file = testing::TempDir() + "/averages.safetensors";
+  for (const bool masters : {false, true}) {
+    out_.str("");
+    EXPECT_EQ(ExportCheckpoint(files_, "state", file, masters, out_, err_), ExitCode::kOk);
+    EXPECT_EQ(out_.str(), absl::StrCat(file, ": 4 tensors, version 5",
+                                       masters ? "\n" : ", averages of the parameters\n"));
+    std::ifstream stream(file, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(stream), {});
+    const auto index = ParseSafetensors(
+        {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "averages");
+    ASSERT_TRUE(index.ok()) << index.status();
+    float value = 0;
+    std::memcpy(&value, index->at("b").bytes.data() + 7 * sizeof(value), sizeof(value));
+    EXPECT_EQ(value, masters ? ValueAt(1, 7) : -ValueAt(1, 7));
+  }
+}
+
 TEST_F(CheckpointCommandTest, ExportWarnsIfTheVersionsDiffer) {
   Write(0, 5);
   Write(1, 6);
   const std::string file = testing::TempDir() + "/exported.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, out_, err_), ExitCode::kOk);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk);
   EXPECT_EQ(err_.str(),
             "warning: the shards have different versions (5-6), so the parameters are not those of "
             "one step\n");
@@ -171,11 +199,13 @@ TEST_F(CheckpointCommandTest, ExportWarnsIfTheVersionsDiffer) {
 TEST_F(CheckpointCommandTest, ExportRefusesAnIncompleteJob) {
   Write(0, 5);
   const std::string file = testing::TempDir() + "/refused.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, out_, err_), ExitCode::kConfig);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
+            ExitCode::kConfig);
   EXPECT_EQ(err_.str(), "state/server-1: no checkpoint\n");
   Write(1, 5, /*run=*/8);
   err_.str("");
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, out_, err_), ExitCode::kConfig);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
+            ExitCode::kConfig);
   EXPECT_EQ(err_.str(),
             "state/server-1: another server's checkpoint (expected server 1 of run "
             "0000000000000007, got server 1 of run 0000000000000008)\n");

@@ -508,7 +508,19 @@ absl::Status Client::RefreshLive() {
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> Client::ReadMasters() {
-  return client::ReadMasters(transport_, clock_, stop_, options_.silence, partition_);
+  return ReadFromServers(MastersRequest());
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> Client::ReadAverages() {
+  MastersRequest request;
+  request.set_averages(true);
+  return ReadFromServers(request);
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> Client::ReadFromServers(
+    const MastersRequest& request) {
+  const absl::Duration patience = std::max(options_.silence, options_.server_return);
+  return client::ReadMasters(transport_, clock_, stop_, patience, partition_, request);
 }
 
 std::span<float> Client::replica(uint32_t tensor) { return replica_->tensor(tensor); }

@@ -218,9 +218,13 @@ class Client {
   // Leave of the last live worker they are final. Before Leave, in mode sync they are those of one
   // step if WaitAll has returned and BeginStep has not been called since: no round closes without
   // this worker's pushes. In the other modes the shards may be at different versions. Errors: those
-  // of the first server that does not answer for `silence`; DataLoss if a value is missing or
-  // arrives twice; Cancelled after Stop. REQUIRES: not called between BeginStep and NextStep.
+  // of the first server that does not answer for the longer of `silence` and `server_return`;
+  // DataLoss if a value is missing or arrives twice; Cancelled after Stop. REQUIRES: not called
+  // between BeginStep and NextStep.
   absl::StatusOr<std::vector<std::vector<float>>> ReadMasters();
+  // Like ReadMasters, but reads the moving averages of the parameters (`parameter_average`). In a
+  // job without averages, these are the parameters.
+  absl::StatusOr<std::vector<std::vector<float>>> ReadAverages();
 
   // Blocks until server 0 has answered a heartbeat that was sent after this call, so that live()
   // has every worker that joined before. Errors: those of WaitTensor. REQUIRES: Join has succeeded.
@@ -246,6 +250,7 @@ class Client {
   absl::Status Init();
   absl::Status MakeEncoder();
   absl::Status MakeReplica();
+  absl::StatusOr<std::vector<std::vector<float>>> ReadFromServers(const MastersRequest& request);
   client::WireMeter& meter();
   // Returns the result of WAIT, a wait of the training thread, and counts its time by its cause
   // (StatusReport::EndWait).

@@ -432,7 +432,8 @@ class TimeoutTransport final : public Transport {
   void Heartbeat(ServerId, const HeartbeatRequest&, absl::Duration, Done<HeartbeatReply>) override {
   }
   void Leave(ServerId, const LeaveRequest&, absl::Duration, Done<LeaveReply>) override {}
-  void Masters(ServerId, absl::Duration, Done<std::vector<MastersChunk>>) override {}
+  void Masters(ServerId, const MastersRequest&, absl::Duration,
+               Done<std::vector<MastersChunk>>) override {}
 
   absl::Duration join_timeout;
 };

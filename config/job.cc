@@ -58,7 +58,8 @@ OptimizerSpec OptimizerSpecOf(const Optimization& o) {
           .beta2 = o.beta2(),
           .epsilon = o.epsilon(),
           .weight_decay = o.weight_decay(),
-          .trust_coefficient = o.trust_coefficient()};
+          .trust_coefficient = o.trust_coefficient(),
+          .parameter_average = o.parameter_average()};
 }
 
 ScheduleSpec ScheduleSpecOf(const Optimization& o) {

@@ -140,6 +140,10 @@ TEST(JobTest, EveryFieldOfTheOptimizationArrives) {
                                          .warmup = 0.0625,
                                          .decay_at = {0.5, 0.75},
                                          .decay_factor = 0.25}));
+  EXPECT_EQ(Spec("optimization { parameter_average: 0.999 }").optimizer,
+            OptimizerSpec{.parameter_average = 0.999});
+  EXPECT_EQ(Error("optimization { parameter_average: nan }"),
+            "parameter_average: out of range (expected at least 0 and below 1, got nan)");
   const JobSpec other =
       Spec("optimization { optimizer: momentum momentum: 0.25 schedule: polynomial power: 3 }");
   EXPECT_EQ(other.optimizer.momentum, 0.25);

@@ -91,6 +91,14 @@ class ModelOutputTest : public testing::Test {
     return daemons_.Run("cli/thinwire", arguments);
   }
 
+  // Exports the newest checkpoint in the folder STATE to the model file.
+  void Export(const std::string& state, const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {"checkpoint", "export", state, "--out", model_};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const ProcessResult run = daemons_.Run("cli/thinwire", arguments);
+    EXPECT_EQ(run.exit, ExitStatus()) << run.log;
+  }
+
   // Returns the CRC-32C of the parameters in the model file, in the order of their names.
   uint32_t ParametersCrc32c() {
     std::ifstream in(model_, std::ios::binary);
@@ -147,6 +155,29 @@ TEST_F(ModelOutputTest, AsyncWithAStragglerAndLeftoverGradients) {
                               "consistency { mode: async workers: 2 fold_every: 5 } "
                               "optimization { learning_rate: 0.05 }");
   ExpectAgreement(job, Train(job));
+}
+
+// The file and every reported accuracy are those of the averages; the checkpoint has both kinds of
+// parameters.
+TEST_F(ModelOutputTest, AveragesOfTheParameters) {
+  const std::string job =
+      Job("mlp", "epochs: 2",
+          "servers: 2 consistency { workers: 2 } "
+          "optimization { learning_rate: 0.1 } recovery { durability: checkpoint }");
+  const std::string state = daemons_.folder() + "/state";
+  const nlohmann::json report = Train(job, {"--parameter_average", "0.99", "--state_dir", state});
+  ASSERT_FALSE(report.is_discarded());
+  const ProcessResult evaluated = Evaluate(job);
+  EXPECT_EQ(evaluated.output, absl::StrFormat("test accuracy %.4f\ntest loss %.4f\n",
+                                              report["final_test_accuracy"].get<double>(),
+                                              report["final_test_loss"].get<double>()));
+  EXPECT_EQ(report["epoch_rows"][1]["test_loss"], report["final_test_loss"]);
+  const uint32_t averages = ParametersCrc32c();
+  EXPECT_NE(averages, report["final_parameters_crc32c"]);
+  Export(state, {});
+  EXPECT_EQ(ParametersCrc32c(), averages);
+  Export(state, {"--masters"});
+  EXPECT_EQ(ParametersCrc32c(), report["final_parameters_crc32c"]);
 }
 
 TEST_F(ModelOutputTest, BatchNormalization) {

@@ -128,7 +128,7 @@ Tensors SmallCluster::Masters() {
     bool more = true;
     for (size_t place = 0; more; ++place) {
       absl::Notification told;
-      job->Masters(place, [&](absl::StatusOr<std::vector<MastersChunk>> reply) {
+      job->Masters({}, place, [&](absl::StatusOr<std::vector<MastersChunk>> reply) {
         EXPECT_TRUE(reply.ok()) << reply.status();
         more = reply.ok() && !reply->empty();
         if (reply.ok()) {

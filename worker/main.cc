@@ -248,6 +248,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .batch_size = task.batch_size,
                    .accumulate = task.accumulate,
                    .local = task.local,
+                   .averages = setup.spec.optimizer.parameter_average != 0,
                    .job = setup.spec.name,
                    .loss_scaling = task.loss_scaling(),
                    .stop_on_divergence = task.stop_on_divergence,

@@ -10,14 +10,15 @@
 
 namespace thinwire {
 
-absl::StatusOr<BatchResult> ModelOutput::Test() {
-  ASSIGN_OR_RETURN(masters_, client_.ReadMasters());
-  for (uint32_t i = 0; i < masters_.size(); ++i) {
-    model_.Bind(i, masters_[i], Model::Place::kHost);
+absl::StatusOr<BatchResult> TestServerParameters(Client& client, Model& model, const Dataset& test,
+                                                 ModelParameters& parameters) {
+  ASSIGN_OR_RETURN(parameters, client.ReadAverages());
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    model.Bind(i, parameters[i], Model::Place::kHost);
   }
-  absl::StatusOr<BatchResult> result = Evaluate(model_, test_);
-  const auto place = client_.device() == nullptr ? Model::Place::kHost : Model::Place::kDevice;
-  for (uint32_t i = 0; i < masters_.size(); ++i) model_.Bind(i, client_.replica(i), place);
+  absl::StatusOr<BatchResult> result = Evaluate(model, test);
+  const auto place = client.device() == nullptr ? Model::Place::kHost : Model::Place::kDevice;
+  for (uint32_t i = 0; i < parameters.size(); ++i) model.Bind(i, client.replica(i), place);
   return result;
 }
 
@@ -25,7 +26,7 @@ absl::Status ModelOutput::Write(const BatchResult& test, Step step, uint64_t epo
   if (keeps_best() && written_ && written_->test.accuracy() >= test.accuracy()) {
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(WriteModelFile(options_.path, model_, masters_,
+  RETURN_IF_ERROR(WriteModelFile(options_.path, model_, parameters_,
                                  {{"job", options_.job},
                                   {"steps", absl::StrCat(step.value)},
                                   {"epoch", absl::StrCat(epoch)},

@@ -4,8 +4,9 @@
 //   keep best   the parameters with the highest test accuracy, at the end of an epoch or at the end
 //               of the run
 //
-// The file has the exact parameters of the servers (masters) and the evaluator's buffers, and the
-// test result of a file is measured with both.
+// The file has the exact parameters of the servers (masters), or their moving averages if the job
+// has a parameter_average, and the evaluator's buffers. The test result of a file is measured with
+// both.
 #ifndef THINWIRE_WORKER_MODEL_OUTPUT_H_
 #define THINWIRE_WORKER_MODEL_OUTPUT_H_
 
@@ -38,6 +39,15 @@ struct WrittenModel {
   uint64_t epoch = 0;  // the last finished epoch
 };
 
+// The parameters of a model, as one row-major array per tensor.
+using ModelParameters = std::vector<std::vector<float>>;
+
+// Reads the masters, or their averages, from the servers into PARAMETERS and returns the result of
+// MODEL on TEST with them. Afterwards the model uses the client's replica again. Errors: those of
+// Client::ReadAverages and of the model.
+absl::StatusOr<BatchResult> TestServerParameters(Client& client, Model& model, const Dataset& test,
+                                                 ModelParameters& parameters);
+
 // Not thread-safe.
 class ModelOutput {
  public:
@@ -48,10 +58,11 @@ class ModelOutput {
   bool keeps_best() const { return options_.keep == ModelOutputOptions::Keep::kBest; }
   const std::string& path() const { return options_.path; }
 
-  // Reads the masters and returns the model's test result with them. Afterwards the model uses the
-  // client's replica again. Errors: those of Client::ReadMasters and of the model.
-  absl::StatusOr<BatchResult> Test();
-  // Writes the masters that the last call of Test() has read, with their result TEST. With `keep
+  // Calls TestServerParameters() and keeps the parameters.
+  absl::StatusOr<BatchResult> Test() {
+    return TestServerParameters(client_, model_, test_, parameters_);
+  }
+  // Writes the parameters that the last call of Test() has read, with their result TEST. With `keep
   // best`, does nothing if an earlier file was at least as accurate. STEP is the number of finished
   // steps of the job. Errors: those of WriteModelFile.
   absl::Status Write(const BatchResult& test, Step step, uint64_t epoch);
@@ -64,7 +75,7 @@ class ModelOutput {
   Client& client_;
   Model& model_;
   const Dataset& test_;
-  std::vector<std::vector<float>> masters_;
+  ModelParameters parameters_;
   std::optional<WrittenModel> written_;
 };
 

@@ -357,12 +357,18 @@ absl::Status Trainer::Test() {
   // Waits for the parameters of the next step, which include the updates of the last step.
   RETURN_IF_ERROR(parts_.client.WaitAll());
   stopwatch_.Stop();
-  const absl::StatusOr<BatchResult> result =
-      output_ && output_->keeps_best() ? output_->Test() : Evaluate(parts_.model, parts_.test);
+  const absl::StatusOr<BatchResult> result = TestParameters();
   stopwatch_.Start();
   RETURN_IF_ERROR(result.status());
   test_ = *result;
   return absl::OkStatus();
+}
+
+absl::StatusOr<BatchResult> Trainer::TestParameters() {
+  if (output_ && output_->keeps_best()) return output_->Test();
+  if (!options_.averages) return Evaluate(parts_.model, parts_.test);
+  ModelParameters averages;
+  return TestServerParameters(parts_.client, parts_.model, parts_.test, averages);
 }
 
 void Trainer::KeepBest(uint64_t epoch) {

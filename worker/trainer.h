@@ -6,7 +6,7 @@
 //                sink pushes gradients), EndStep, NextStep
 //                With local steps (client/encode/local_steps.h): wait for all parameters, Train and
 //                change the parameters once per local step, then BeginStep, push the difference
-//   each epoch   the evaluator tests its replica
+//   each epoch   the evaluator tests its replica, or the servers' averages of the parameters
 //   drain        after `stop` returned true, or if an operator has removed the worker: run
 //                one more step whose pushes empty the residual
 //   leave        after the last step, earlier if `stop` returns true, if the loss is not finite or
@@ -20,8 +20,9 @@
 // steps changes when examples are dealt anew (deal_plan.h). If the worker is behind the job,
 // NextStep skips steps. If NextStep skips the last step of an epoch, the worker finishes the epoch
 // after NextStep. The evaluator is the live worker with the lowest number, normally worker 0. At
-// the end of each epoch the evaluator computes the test accuracy of its own replica and buffers. In
-// the async and ssp modes, other workers reach the end of the epoch at other times.
+// the end of each epoch the evaluator computes the test accuracy of its own replica and buffers. If
+// the servers average the parameters, it reads the averages and tests them with its buffers. In the
+// async and ssp modes, other workers reach the end of the epoch at other times.
 //
 // If there is a model file (model_output.h), the evaluator does not leave before every other worker
 // has left, because the servers' parameters are final only after the last worker has left. It then
@@ -115,6 +116,7 @@ struct TrainerOptions {
   uint32_t batch_size = 0;  // examples of one forward and backward pass; 0: those of a step
   uint32_t accumulate = 1;  // passes per gradient
   LocalStepsSpec local;
+  bool averages = false;  // the servers keep averages of the parameters, which the evaluator tests
   std::string job = "train";                // the job's name, for the loss-scale file
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
   bool stop_on_divergence = true;
@@ -192,6 +194,8 @@ class Trainer {
   absl::Status PushZeros(Step step);
   absl::Status FinishEpoch(uint64_t epoch);
   absl::Status Test();
+  // Returns the test result of the parameters that the evaluator tests.
+  absl::StatusOr<BatchResult> TestParameters();
   // Writes the model that Test() has tested, if it is the best. Logs an error instead of returning
   // it, because the end of a later epoch may succeed.
   void KeepBest(uint64_t epoch);

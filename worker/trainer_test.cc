@@ -140,9 +140,15 @@ class SharedServer final : public InProcessServer {
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override {
     return server_.Leave(request);
   }
-  absl::StatusOr<std::vector<MastersChunk>> Masters() override {
+  absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest& request) override {
     leaves_before_masters = server_.leave_count();
-    return server_.Masters();
+    absl::StatusOr<std::vector<MastersChunk>> chunks = server_.Masters(request);
+    if (!request.averages() || !average || !chunks.ok()) return chunks;
+    for (MastersChunk& chunk : *chunks) {
+      const std::vector<float> values(chunk.values().size() / sizeof(float), *average);
+      chunk.set_values(values.data(), chunk.values().size());
+    }
+    return chunks;
   }
 
   // `frontier` is the frontier that every shard reports in a Join reply, if it is not 0; `others`
@@ -150,8 +156,9 @@ class SharedServer final : public InProcessServer {
   // client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
-  std::vector<Deal> deals;  // in the replies to Join
-  bool retires = false;     // heartbeat replies say that the worker must leave
+  std::vector<Deal> deals;       // in the replies to Join
+  std::optional<float> average;  // of all parameters; unset: the job has no averages
+  bool retires = false;          // heartbeat replies say that the worker must leave
   // The number of heartbeats after which `others` have left.
   int others_leave_after = 1'000'000;
   std::atomic<int> heartbeat_count = 0;
@@ -198,6 +205,7 @@ class TrainerTest : public ::testing::Test {
     absl::Duration drain = absl::Seconds(30);
     bool bad_example = false;  // the first value of the first example is NaN
     std::optional<ModelOutputOptions> output = std::nullopt;
+    bool averages = false;
   };
 
   absl::StatusOr<Trainer::Ending> Run(const Job& job) {
@@ -223,6 +231,7 @@ class TrainerTest : public ::testing::Test {
                                       .batch_size = job.batch_size,
                                       .accumulate = job.accumulate,
                                       .local = job.local,
+                                      .averages = job.averages,
                                       .loss_scaling = job.loss_scaling,
                                       .stop_on_divergence = job.stop_on_divergence,
                                       .divergence_advice = "a lower rate",
@@ -782,6 +791,14 @@ TEST_F(TrainerTest, TheBestEpochIsKeptAndTrainingGoesOnFromTheReplica) {
   EXPECT_EQ(Done().final_test_accuracy(), 0.75);
   const ShardId shard = partition_.ShardsOfTensor(0)[0];
   EXPECT_EQ(server_.masters(shard)[0], 1.0f / 512);
+}
+
+TEST_F(TrainerTest, AveragesAreTestedAndWrittenAndTrainingGoesOnFromTheReplica) {
+  shared_.average = 7;
+  ASSERT_TRUE(Run({.output = output_, .averages = true}).ok());
+  EXPECT_THAT(model_.evaluated, ElementsAre(7, 7, 7)) << "two epochs, then the final averages";
+  EXPECT_THAT(OutputTensors(), ElementsAre("b [4]: 7 7 7 7", "trained []: 6", "w [2, 2]: 7 7 7 7"));
+  EXPECT_EQ(server_.masters(partition_.ShardsOfTensor(0)[0])[0], 1.0f / 64);
 }
 
 TEST_F(TrainerTest, AStoppedWorkerWritesNoFinalModel) {

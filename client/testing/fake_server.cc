@@ -322,7 +322,7 @@ absl::StatusOr<LeaveReply> FakeServer::Leave(const LeaveRequest&) {
   return LeaveReply();
 }
 
-absl::StatusOr<std::vector<MastersChunk>> FakeServer::Masters() {
+absl::StatusOr<std::vector<MastersChunk>> FakeServer::Masters(const MastersRequest&) {
   absl::MutexLock lock(&mu_);
   std::vector<MastersChunk> chunks;
   for (const auto& [number, shard] : shards_) {

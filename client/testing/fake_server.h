@@ -94,7 +94,7 @@ class FakeServer final : public InProcessServer {
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override;
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override;
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override;
-  absl::StatusOr<std::vector<MastersChunk>> Masters() override;
+  absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest&) override;
 
  private:
   struct Shard {

@@ -158,9 +158,9 @@ class GrpcStream final : public FrameStream,
 // One call of the gRPC method Masters. Deletes itself at the end of the call.
 class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<MastersChunk> {
  public:
-  MastersCall(GrpcTransport& transport, ServerId server, absl::Duration timeout,
-              Done<std::vector<MastersChunk>> done)
-      : transport_(transport), done_(std::move(done)) {
+  MastersCall(GrpcTransport& transport, ServerId server, const MastersRequest& request,
+              absl::Duration timeout, Done<std::vector<MastersChunk>> done)
+      : transport_(transport), done_(std::move(done)), request_(request) {
     SetTimeout(context_, timeout);
     transport_.BeginCall(&context_);
     transport_.servers_[server.value].control->async()->Masters(&context_, &request_, this);
@@ -253,9 +253,9 @@ void GrpcTransport::Leave(ServerId server, const LeaveRequest& request, absl::Du
                                  timeout, std::move(done));
 }
 
-void GrpcTransport::Masters(ServerId server, absl::Duration timeout,
+void GrpcTransport::Masters(ServerId server, const MastersRequest& request, absl::Duration timeout,
                             Done<std::vector<MastersChunk>> done) {
-  new MastersCall(*this, server, timeout, std::move(done));
+  new MastersCall(*this, server, request, timeout, std::move(done));
 }
 
 void GrpcTransport::BeginCall(grpc::ClientContext* context) {

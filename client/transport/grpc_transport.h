@@ -47,7 +47,7 @@ class GrpcTransport final : public Transport {
                  Done<HeartbeatReply> done) override;
   void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
              Done<LeaveReply> done) override;
-  void Masters(ServerId server, absl::Duration timeout,
+  void Masters(ServerId server, const MastersRequest& request, absl::Duration timeout,
                Done<std::vector<MastersChunk>> done) override;
 
  private:

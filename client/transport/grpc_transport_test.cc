@@ -66,9 +66,9 @@ class ControlService final : public Control::Service {
                      LeaveReply* reply) override {
     return Answer(control_.Leave(*request), *reply);
   }
-  grpc::Status Masters(grpc::ServerContext*, const MastersRequest*,
+  grpc::Status Masters(grpc::ServerContext*, const MastersRequest* request,
                        grpc::ServerWriter<MastersChunk>* out) override {
-    const absl::StatusOr<std::vector<MastersChunk>> chunks = control_.Masters();
+    const absl::StatusOr<std::vector<MastersChunk>> chunks = control_.Masters(*request);
     for (const MastersChunk& chunk : *chunks) out->Write(chunk);
     return grpc::Status::OK;
   }
@@ -157,7 +157,7 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
                         [&](const auto& reply) { heartbeat = reply.status(); });
     transport.Join(ServerId{0}, JoinRequest(), absl::Minutes(1),
                    [&](const auto& reply) { join = reply.status(); });
-    transport.Masters(ServerId{0}, absl::Minutes(1),
+    transport.Masters(ServerId{0}, {}, absl::Minutes(1),
                       [&](const auto& reply) { masters = reply.status(); });
   }
   EXPECT_EQ(heartbeat.code(), absl::StatusCode::kCancelled);

@@ -192,11 +192,11 @@ void InProcessTransport::Leave(ServerId server, const LeaveRequest& request, abs
       [request](InProcessServer& to) { return to.Leave(request); }, std::move(done));
 }
 
-void InProcessTransport::Masters(ServerId server, absl::Duration timeout,
-                                 Done<std::vector<MastersChunk>> done) {
+void InProcessTransport::Masters(ServerId server, const MastersRequest& request,
+                                 absl::Duration timeout, Done<std::vector<MastersChunk>> done) {
   Call<std::vector<MastersChunk>>(
-      membership_loop_, server, timeout, [](InProcessServer& to) { return to.Masters(); },
-      std::move(done));
+      membership_loop_, server, timeout,
+      [request](InProcessServer& to) { return to.Masters(request); }, std::move(done));
 }
 
 void InProcessTransport::DropStreams(ServerId server) {

@@ -48,7 +48,7 @@ class InProcessServer {
   virtual absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) = 0;
   virtual absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) = 0;
   // May block. Most servers of tests have no masters.
-  virtual absl::StatusOr<std::vector<MastersChunk>> Masters() {
+  virtual absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest&) {
     return absl::UnimplementedError("this server has no masters");
   }
 };
@@ -67,7 +67,7 @@ class InProcessTransport final : public Transport {
                  Done<HeartbeatReply> done) override;
   void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
              Done<LeaveReply> done) override;
-  void Masters(ServerId server, absl::Duration timeout,
+  void Masters(ServerId server, const MastersRequest& request, absl::Duration timeout,
                Done<std::vector<MastersChunk>> done) override;
 
   // Fault injection. Each function below returns when the fault is in effect.

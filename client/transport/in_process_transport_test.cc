@@ -43,7 +43,9 @@ class ReferenceServer final : public InProcessServer {
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override {
     return control_.Leave(request);
   }
-  absl::StatusOr<std::vector<MastersChunk>> Masters() override { return control_.Masters(); }
+  absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest& request) override {
+    return control_.Masters(request);
+  }
 
  private:
   ReferenceControl& control_;

@@ -20,10 +20,11 @@ using Chunks = std::vector<MastersChunk>;
 
 // Calls SERVER once and blocks until the reply arrives or STOP is set.
 absl::StatusOr<Chunks> Call(Transport& transport, const std::shared_ptr<StopSignal>& stop,
-                            ServerId server, absl::Duration timeout) {
+                            ServerId server, const MastersRequest& request,
+                            absl::Duration timeout) {
   // The transport may set the answer after this function has returned, if the wait was stopped.
   const auto answer = std::make_shared<std::optional<absl::StatusOr<Chunks>>>();
-  transport.Masters(server, timeout, [stop, answer](absl::StatusOr<Chunks> reply) {
+  transport.Masters(server, request, timeout, [stop, answer](absl::StatusOr<Chunks> reply) {
     stop->Update([&] { *answer = std::move(reply); });
   });
   const bool answered =
@@ -35,11 +36,12 @@ absl::StatusOr<Chunks> Call(Transport& transport, const std::shared_ptr<StopSign
 // Calls SERVER until it replies, an error is final, or PATIENCE has passed.
 absl::StatusOr<Chunks> CallAgain(Transport& transport, Clock& clock,
                                  const std::shared_ptr<StopSignal>& stop, absl::Duration patience,
-                                 ServerId server, absl::Duration timeout) {
+                                 ServerId server, const MastersRequest& request,
+                                 absl::Duration timeout) {
   const absl::Time end = clock.Now() + patience;
   Backoff backoff(WorkerId{0}, server);
   while (true) {
-    absl::StatusOr<Chunks> chunks = Call(transport, stop, server, timeout);
+    absl::StatusOr<Chunks> chunks = Call(transport, stop, server, request, timeout);
     if (chunks.ok()) return chunks;
     const absl::Status status = WithServerName(transport, server, chunks.status());
     const absl::Duration pause = backoff.Next();
@@ -108,7 +110,8 @@ absl::StatusOr<std::vector<std::vector<float>>> MastersAssembly::Finish() {
 absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport, Clock& clock,
                                                             const std::shared_ptr<StopSignal>& stop,
                                                             absl::Duration patience,
-                                                            const Partition& partition) {
+                                                            const Partition& partition,
+                                                            const MastersRequest& request) {
   MastersAssembly assembly(partition);
   for (uint32_t s = 0; s < partition.server_count(); ++s) {
     uint64_t value_count = 0;
@@ -120,7 +123,7 @@ absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport
         patience +
         absl::Seconds(static_cast<double>(value_count * sizeof(float)) / kLeastBytesPerSecond);
     ASSIGN_OR_RETURN(const Chunks chunks,
-                     CallAgain(transport, clock, stop, patience, ServerId{s}, timeout));
+                     CallAgain(transport, clock, stop, patience, ServerId{s}, request, timeout));
     for (const MastersChunk& chunk : chunks) {
       const absl::Status added = assembly.Add(chunk);
       if (!added.ok()) return WithServerName(transport, ServerId{s}, added);

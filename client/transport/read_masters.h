@@ -46,13 +46,15 @@ class MastersAssembly {
   std::vector<std::map<uint64_t, uint64_t>> arrived_;
 };
 
-// Reads the masters of one server after another and returns the values of each tensor, row-major.
-// Calls an unreachable server again until PATIENCE has passed. Errors: the error of the first
-// server that could not be read, with its name; those of MastersAssembly; Cancelled if STOP is set.
+// Reads the masters of one server after another, or their averages if REQUEST asks for them.
+// Returns the values of each tensor, row-major. Calls an unreachable server again until PATIENCE
+// has passed. Errors: the error of the first server that could not be read, with its name; those of
+// MastersAssembly; Cancelled if STOP is set.
 absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport, Clock& clock,
                                                             const std::shared_ptr<StopSignal>& stop,
                                                             absl::Duration patience,
-                                                            const Partition& partition);
+                                                            const Partition& partition,
+                                                            const MastersRequest& request);
 
 }  // namespace thinwire::client
 

@@ -35,7 +35,7 @@ class ScriptedMasters final : public InProcessServer {
     return HeartbeatReply();
   }
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest&) override { return LeaveReply(); }
-  absl::StatusOr<std::vector<MastersChunk>> Masters() override {
+  absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest&) override {
     ++call_count;
     const auto reply = replies.front();
     replies.pop_front();
@@ -50,7 +50,7 @@ class ScriptedMasters final : public InProcessServer {
 class ReadMastersTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::vector<std::vector<float>>> Read(absl::Duration patience = absl::Minutes(1)) {
-    return ReadMasters(transport_, clock_, stop_, patience, partition_);
+    return ReadMasters(transport_, clock_, stop_, patience, partition_, MastersRequest());
   }
 
   // Server 1 has the vector, because server 0 has the larger matrix.

@@ -75,8 +75,9 @@ class Transport {
                          Done<HeartbeatReply> done) = 0;
   virtual void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
                      Done<LeaveReply> done) = 0;
-  // Requests the exact fp32 parameters of the server's shards. The chunks may arrive in any order.
-  virtual void Masters(ServerId server, absl::Duration timeout,
+  // Requests the exact fp32 parameters of the server's shards, or their moving averages. The chunks
+  // may arrive in any order.
+  virtual void Masters(ServerId server, const MastersRequest& request, absl::Duration timeout,
                        Done<std::vector<MastersChunk>> done) = 0;
 };
 

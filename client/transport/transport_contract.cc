@@ -130,10 +130,12 @@ absl::StatusOr<HeartbeatReply> Heartbeat(Transport& transport, ServerId server,
 }
 
 absl::StatusOr<std::vector<MastersChunk>> Masters(Transport& transport, ServerId server,
-                                                  absl::Duration timeout = absl::Minutes(1)) {
+                                                  absl::Duration timeout = absl::Minutes(1),
+                                                  const MastersRequest& request = {}) {
   using Chunks = std::vector<MastersChunk>;
-  return Await<Chunks>(
-      [&](Transport::Done<Chunks> done) { transport.Masters(server, timeout, std::move(done)); });
+  return Await<Chunks>([&](Transport::Done<Chunks> done) {
+    transport.Masters(server, request, timeout, std::move(done));
+  });
 }
 
 }  // namespace
@@ -173,12 +175,12 @@ absl::StatusOr<HeartbeatReply> ReferenceControl::Heartbeat(const HeartbeatReques
   return reply;
 }
 
-absl::StatusOr<std::vector<MastersChunk>> ReferenceControl::Masters() {
+absl::StatusOr<std::vector<MastersChunk>> ReferenceControl::Masters(const MastersRequest& request) {
   WaitUntilAnswering();
   std::vector<MastersChunk> chunks(kReferenceChunkCount);
   for (uint64_t i = 0; i < chunks.size(); ++i) {
     const auto value = static_cast<float>(i);
-    chunks[i].set_tensor("w");
+    chunks[i].set_tensor(request.averages() ? "average" : "w");
     chunks[i].set_offset(i);
     chunks[i].set_values(&value, sizeof(value));
   }
@@ -321,6 +323,16 @@ TEST_P(TransportContractTest, EveryChunkOfTheMastersArrives) {
     std::memcpy(&value, chunk.values().data(), sizeof(value));
     EXPECT_EQ(chunk.offset(), i);
     EXPECT_EQ(value, static_cast<float>(i));
+  }
+}
+
+TEST_P(TransportContractTest, TheRequestForAveragesArrives) {
+  MastersRequest request;
+  for (const bool averages : {false, true}) {
+    request.set_averages(averages);
+    const auto chunks = Masters(transport(), kServer, absl::Minutes(1), request);
+    ASSERT_TRUE(chunks.ok()) << chunks.status();
+    EXPECT_EQ(chunks->at(0).tensor(), averages ? "average" : "w");
   }
 }
 

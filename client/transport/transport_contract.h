@@ -48,8 +48,9 @@ class ReferenceControl {
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request);
   // Returns a reply with the request's epoch.
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
-  // Returns kReferenceChunkCount chunks. Chunk i is the value i of the tensor "w".
-  absl::StatusOr<std::vector<MastersChunk>> Masters();
+  // Returns kReferenceChunkCount chunks. Chunk i is the value i of the tensor "w", or "average" if
+  // the request is for averages.
+  absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest& request);
 
  private:
   void WaitUntilAnswering();

@@ -13,6 +13,7 @@ Problems OptimizerSpec::Validate() const {
   problems.RequirePositiveFloat("epsilon", epsilon);
   problems.RequireFloat("weight_decay", weight_decay);
   problems.RequirePositiveFloat("trust_coefficient", trust_coefficient);
+  problems.RequireDecay("parameter_average", parameter_average);
   return problems;
 }
 
@@ -23,7 +24,9 @@ std::ostream& operator<<(std::ostream& out, const OptimizerSpec& spec) {
   if (traits.uses_betas) out << " beta1 " << spec.beta1 << " beta2 " << spec.beta2;
   if (traits.uses_epsilon) out << " epsilon " << spec.epsilon;
   if (traits.uses_trust_coefficient) out << " trust_coefficient " << spec.trust_coefficient;
-  return out << " weight_decay " << spec.weight_decay;
+  out << " weight_decay " << spec.weight_decay;
+  if (spec.parameter_average != 0) out << " parameter_average " << spec.parameter_average;
+  return out;
 }
 
 }  // namespace thinwire

@@ -90,6 +90,7 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double weight_decay = 0;
   double trust_coefficient = 0.001;
+  double parameter_average = 0;  // the decay of the moving average of the parameters; 0: no average
 
   // Checks every setting, also settings that this optimizer does not read.
   Problems Validate() const;

@@ -37,6 +37,11 @@ TEST(OptimizerSpecTest, EveryNumberOutsideItsRangeIsAProblem) {
   EXPECT_EQ(Error({.trust_coefficient = 0}),
             "trust_coefficient: out of range (expected 1.2e-38 to 3.4e38, the range of a positive "
             "float, got 0)");
+  EXPECT_EQ(Error({.parameter_average = 1}),
+            "parameter_average: out of range (expected at least 0 and below 1, got 1)");
+  for (const double decay : {-0.1, 2.0, std::nan("")}) {
+    EXPECT_NE(Error({.parameter_average = decay}), "") << decay;
+  }
 }
 
 TEST(OptimizerSpecTest, NumbersBeyondAFloatAreProblems) {
@@ -60,6 +65,7 @@ TEST(OptimizerSpecTest, PrintsTheSettingsThatItsFormulaReads) {
             "lars momentum 0.9 trust_coefficient 0.001 weight_decay 0");
   EXPECT_EQ(Printed({.kind = OptimizerKind::kLion, .beta2 = 0.99}),
             "lion beta1 0.9 beta2 0.99 weight_decay 0");
+  EXPECT_EQ(Printed({.parameter_average = 0.999}), "sgd weight_decay 0 parameter_average 0.999");
 }
 
 }  // namespace

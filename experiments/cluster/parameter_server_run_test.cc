@@ -110,6 +110,19 @@ TEST(ParameterServerRunTest, ARoundOfBackupClosesWithTheFirstPushes) {
   EXPECT_EQ(StalenessOf(result), (Histogram{{0, 30}}));
 }
 
+TEST(ParameterServerRunTest, TestsUseTheAveragesAndTrainingDoesNot) {
+  RunSpec spec = SpecOf(Rule::Async(3));
+  spec.job.schedule.learning_rate = 0.5;
+  const QuadraticPlan plan = {.workers = 3, .steps = 40};
+  const RunResult masters = ResultOf(spec, plan);
+  spec.job.optimizer.parameter_average = 0.9;
+  const RunResult averages = ResultOf(spec, plan);
+  EXPECT_EQ(averages.parameters_crc(), masters.parameters_crc());
+  EXPECT_EQ(averages.pull_bytes(), masters.pull_bytes());
+  // The gradients are noisy, and the average has less noise.
+  EXPECT_LT(averages.point(3).test_loss(), 0.5 * masters.point(3).test_loss());
+}
+
 TEST(ParameterServerRunTest, SspLimitsTheStaleness) {
   const QuadraticPlan plan = {.workers = 2, .steps = 20};
   const auto largest = [&](const Rule& rule) {

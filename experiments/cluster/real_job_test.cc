@@ -60,7 +60,7 @@ class Servers {
       bool more = true;
       for (size_t place = 0; more; ++place) {
         absl::Notification told;
-        job->Masters(place, [&](absl::StatusOr<std::vector<MastersChunk>> reply) {
+        job->Masters({}, place, [&](absl::StatusOr<std::vector<MastersChunk>> reply) {
           EXPECT_TRUE(reply.ok()) << reply.status();
           more = reply.ok() && !reply->empty();
           for (size_t i = 0; more && i < reply->size(); ++i) {

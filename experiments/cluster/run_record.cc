@@ -21,15 +21,17 @@ struct Model {
   std::vector<std::span<float>> tensors;
 };
 
-std::shared_ptr<Model> CopyMasters(const Partition& partition,
-                                   const std::vector<const Shard*>& shards) {
+// VALUES is Shard::masters or Shard::averages.
+std::shared_ptr<Model> CopyModel(const Partition& partition,
+                                 const std::vector<const Shard*>& shards,
+                                 std::span<const float> (Shard::*values)() const) {
   auto model = std::make_shared<Model>();
   for (const TensorShape& tensor : partition.tensors()) {
     model->values.emplace_back(tensor.value_count());
   }
   model->tensors.assign(model->values.begin(), model->values.end());
   for (uint32_t s = 0; s < shards.size(); ++s) {
-    client::Scatter(shards[s]->masters(), partition.segments(ShardId{s}), model->tensors);
+    client::Scatter((shards[s]->*values)(), partition.segments(ShardId{s}), model->tensors);
   }
   return model;
 }
@@ -61,7 +63,7 @@ void RunRecord::Watch(std::vector<const Shard*> shards) {
 
 std::future<absl::StatusOr<TestResult>> RunRecord::Test() {
   return pool_.Submit<absl::StatusOr<TestResult>>(
-      [model = CopyMasters(partition_, shards_)](LearningTask& task) {
+      [model = CopyModel(partition_, shards_, &Shard::averages)](LearningTask& task) {
         return task.Test(model->tensors);
       });
 }
@@ -163,8 +165,8 @@ absl::StatusOr<RunResult> RunRecord::Finish() {
   result_.set_median_step_seconds(Median(step_seconds_));
   result_.set_steps(plan_.finished_steps().value);
   result_.set_busy(busy / plan_.worker_count);
-  result_.set_parameters_crc(
-      ParametersCrc(partition_.tensors(), CopyMasters(partition_, shards_)->tensors));
+  result_.set_parameters_crc(ParametersCrc(
+      partition_.tensors(), CopyModel(partition_, shards_, &Shard::masters)->tensors));
   for (size_t i = 0; i < tests_.size(); ++i) {
     ASSIGN_OR_RETURN(const TestResult test, tests_[i].get());
     result_.mutable_point(static_cast<int>(i))->set_test_loss(test.loss);

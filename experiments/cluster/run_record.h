@@ -3,8 +3,8 @@
 // Shard 0 stands for the model: examples, updates and staleness are those of shard 0. Late and
 // dropped pushes are those of all shards, as in the report of `thinwire train`. A point is recorded
 // at the first moment at which every shard has all updates that shard 0 had when its examples
-// reached the point's number. Tests run on the pool, from a copy of the masters, while the
-// simulation goes on. Not thread-safe.
+// reached the point's number. Tests run on the pool, from a copy of the masters, or of their
+// averages if the job has a parameter_average, while the simulation goes on. Not thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
 
@@ -45,7 +45,7 @@ class RunRecord {
 
   // Replaces SHARDS. The other workers and servers of the run have taken over, in the same state.
   void Watch(std::vector<const Shard*> shards);
-  // Tests the current masters. Errors: those of LearningTask::Test.
+  // Tests the current masters, or their averages. Errors: those of LearningTask::Test.
   std::future<absl::StatusOr<TestResult>> Test();
   // Adds the bytes and the computing times of TRIAL, a record of other servers and workers.
   void AddTrial(const RunRecord& trial);

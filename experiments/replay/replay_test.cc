@@ -207,7 +207,7 @@ class RecordedRun {
       bool more = true;
       for (size_t place = 0; more; ++place) {
         absl::Notification told;
-        job->Masters(place, [&](absl::StatusOr<std::vector<MastersChunk>> reply) {
+        job->Masters({}, place, [&](absl::StatusOr<std::vector<MastersChunk>> reply) {
           more = reply.ok() && !reply->empty();
           if (more) {
             for (const MastersChunk& chunk : *reply) {

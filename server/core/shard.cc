@@ -69,8 +69,10 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   // Counts the arrays with four bytes per value. The masters count twice: a second buffer holds
   // what readers were sent, either older masters in fp32 or two versions in 16 bits.
   uint64_t arrays = 2;
-  arrays += 1;  // the sum
-  arrays += static_cast<uint64_t>(optimizer.slot_count());
+  arrays += 1;        // the sum
+  const auto slots =  // and the moving average
+      static_cast<uint64_t>(optimizer.slot_count()) + (optimizer.average_decay() != 0 ? 1 : 0);
+  arrays += slots;
   if (optimizer.needs_whole_tensors()) arrays += 1;  // the decoded gradient
   // LazyArrays::last, and the vectors of an update's indices and sums, which may grow to twice
   // their size.
@@ -79,10 +81,10 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   if (sparse.unselected_owner == UnselectedOwner::kWorkers) arrays += 1;  // the index list
   if (options.publish.has_value()) arrays += 3;  // published values, log, full copy
   if (options.checkpointed) {
-    arrays += 1 + static_cast<uint64_t>(optimizer.slot_count());  // masters, slots
-    if (sparse.lazy_slots) arrays += 1;                           // LazyArrays::last
-    if (sparse.selection_density.has_value()) arrays += 1;        // the remainder
-    if (options.publish.has_value()) arrays += 1;                 // published values
+    arrays += 1 + slots;                                    // masters, slots
+    if (sparse.lazy_slots) arrays += 1;                     // LazyArrays::last
+    if (sparse.selection_density.has_value()) arrays += 1;  // the remainder
+    if (options.publish.has_value()) arrays += 1;           // published values
   }
   uint64_t bytes = arrays * options.value_count * sizeof(float);
   bytes += bytes / 16;                                         // large arrays take whole pages
@@ -495,6 +497,7 @@ std::vector<BlockedRead> Shard::BlockedReads() const {
 }
 
 std::span<const float> Shard::masters() const { return state_->store.masters(); }
+std::span<const float> Shard::averages() const { return state_->store.averages(); }
 bool Shard::seeded() const { return state_->store.seeded(); }
 bool Shard::open() const { return state_->open; }
 Version Shard::version() const { return state_->store.version(); }

@@ -106,6 +106,8 @@ class Shard {
   std::vector<BlockedRead> BlockedReads() const;
 
   std::span<const float> masters() const;
+  // Returns the moving average of the masters, or the masters if the job has none.
+  std::span<const float> averages() const;
   bool seeded() const;
   bool open() const;
   Version version() const;

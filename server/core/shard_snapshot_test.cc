@@ -68,6 +68,7 @@ class ShardSnapshotTest : public testing::Test {
 
   void ExpectEqual(const Shard& a, const Shard& b, const RandomShard& setting) {
     EXPECT_EQ(BytesOf(a.masters()), BytesOf(b.masters()));
+    EXPECT_EQ(BytesOf(a.averages()), BytesOf(b.averages()));
     EXPECT_EQ(a.BlockedReads(), b.BlockedReads());
     EXPECT_EQ(a.version(), b.version());
     EXPECT_EQ(a.saturated_updates(), b.saturated_updates());
@@ -86,6 +87,7 @@ class ShardSnapshotTest : public testing::Test {
     const StalenessPolicy policy = setting.options.staleness.policy;
     ++seen_[std::string(kStalenessPolicyNames[static_cast<size_t>(policy)])];
     if (sparse.lazy_slots) ++seen_["lazy slots"];
+    if (!snapshot.store.updater.average.empty()) ++seen_["average"];
     if (sparse.selection_density.has_value()) {
       ++seen_[sparse.unselected_owner == UnselectedOwner::kWorkers ? "returned" : "kept"];
     }
@@ -116,7 +118,7 @@ TEST_F(ShardSnapshotTest, ARestoredShardContinuesWithTheSameEffectsAndBits) {
        {"sgd",   "momentum",     "nesterov",     "adam",    "adamw",        "adagrad",
         "sync",  "backup",       "ssp",          "async",   "lazy slots",   "returned",
         "kept",  "codec deltas", "exact deltas", "updated", "waiting read", "drop",
-        "scale", "changed rule", "next rule"}) {
+        "scale", "changed rule", "next rule",    "average"}) {
     EXPECT_GT(seen_[what], kRuns / 20) << what;
   }
 }
@@ -150,7 +152,7 @@ class SnapshotOfAllArraysTest : public testing::Test {
 
   ShardOptions options_;
   const std::unique_ptr<const Optimizer> optimizer_ =
-      MakeOptimizer({.kind = OptimizerKind::kAdam}).value();
+      MakeOptimizer({.kind = OptimizerKind::kAdam, .parameter_average = 0.9}).value();
   const Schedule schedule_ = ConstantRate();
   const FakeWorker workers_[2] = {{WorkerId{0}}, {WorkerId{1}}};
   ShardSnapshot snapshot_;
@@ -186,6 +188,8 @@ TEST_F(SnapshotOfAllArraysTest, ASnapshotThatDoesNotFitIsRefused) {
        "slots: wrong number (expected 2, got 1)"},
       {[](ShardSnapshot& s) { s.store.updater.slots[1] = {}; },
        "slot_1: wrong size (expected 16 bytes, got 0)"},
+      {[](ShardSnapshot& s) { s.store.updater.average = {}; },
+       "average: wrong size (expected 16 bytes, got 0)"},
       {[](ShardSnapshot& s) { s.store.updater.last = {}; },
        "last: wrong size (expected 16 bytes, got 0)"},
       {[](ShardSnapshot& s) { s.store.updater.remainder = {}; },

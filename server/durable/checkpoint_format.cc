@@ -166,6 +166,7 @@ std::vector<NamedArray> ArraysOf(const ShardSnapshot& state) {
   for (size_t i = 0; i < updater.slots.size(); ++i) {
     arrays.push_back({absl::StrCat("slot_", i), "F32", updater.slots[i]});
   }
+  arrays.push_back({"average", "F32", updater.average});
   arrays.push_back({"last", "U32", updater.last});
   arrays.push_back({"remainder", "F32", updater.remainder});
   arrays.push_back({"selected_list", "U8", updater.selected_list});
@@ -343,6 +344,7 @@ absl::Status DecodeShardFile(const ByteChain& file, SavedShard& saved) {
     store.updater.slots.push_back(std::move(slot));
     slot = take(absl::StrCat("slot_", store.updater.slots.size()), "F32");
   }
+  store.updater.average = take("average", "F32");
   store.updater.last = take("last", "U32");
   store.updater.remainder = take("remainder", "F32");
   store.updater.selected_list = take("selected_list", "U8");

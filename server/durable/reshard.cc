@@ -211,6 +211,8 @@ absl::StatusOr<ShardSnapshot> NewState(std::span<const Piece> cut, const Progres
     updater.slots.emplace_back();
     ASSIGN_OR_RETURN(updater.slots.back(), Join(cut, absl::StrCat("slot_", i), slot));
   }
+  const auto average = [](const ShardSnapshot& old) { return old.store.updater.average; };
+  ASSIGN_OR_RETURN(updater.average, Join(cut, "average", average));
   const Version version = state.store.version;
   const auto last = [version](const ShardSnapshot& old) {
     return Shifted(old.store.updater.last, static_cast<uint32_t>(version - old.store.version));

@@ -29,7 +29,7 @@ std::vector<Checkpoint> Resharded(std::span<const Checkpoint> servers, uint32_t 
 }
 
 TEST(ReshardTest, OtherServersAndBackGiveTheSameBits) {
-  int delta_count = 0, remainder_count = 0, lazy_count = 0;
+  int delta_count = 0, remainder_count = 0, lazy_count = 0, average_count = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SeededRandom random(seed);
     const RandomShard setting = DrawShard(random, 1);
@@ -48,28 +48,35 @@ TEST(ReshardTest, OtherServersAndBackGiveTheSameBits) {
       delta_count += saved.state.published.has_value();
       remainder_count += !saved.state.store.updater.remainder.empty();
       lazy_count += !saved.state.store.updater.last.empty();
+      average_count += !saved.state.store.updater.average.empty();
     }
   }
   EXPECT_GT(delta_count, 0);
   EXPECT_GT(remainder_count, 0);
   EXPECT_GT(lazy_count, 0);
+  EXPECT_GT(average_count, 0);
 }
 
 TEST(ReshardTest, AJobOnOtherServersTrainsOnWithTheSameBits) {
-  TrainingJob undisturbed(MomentumSetting(), 2, 100);
+  RandomShard setting = MomentumSetting();
+  setting.optimizer = MakeOptimizer({.kind = setting.kind, .parameter_average = 0.75}).value();
+  TrainingJob undisturbed(setting, 2, 100);
   undisturbed.Train(20);
-  TrainingJob first(MomentumSetting(), 2, 100);
+  TrainingJob first(setting, 2, 100);
   first.Train(8);
   std::vector<Checkpoint> saved = first.Save();
   const std::vector<std::pair<uint32_t, uint64_t>> cuts = {{3, 64}, {1, 500}, {5, 0}};
   for (const auto& [server_count, shard_size] : cuts) {
     const std::vector<Checkpoint> made = Resharded(saved, server_count, shard_size);
     ASSERT_EQ(made.size(), server_count);
-    TrainingJob job(MomentumSetting(), made);
+    TrainingJob job(setting, made);
     job.Train(4);
     saved = job.Save();
   }
-  EXPECT_EQ(TrainingJob(MomentumSetting(), saved).Masters(), undisturbed.Masters());
+  const TrainingJob last(setting, saved);
+  EXPECT_EQ(last.Masters(), undisturbed.Masters());
+  EXPECT_EQ(last.Averages(), undisturbed.Averages());
+  EXPECT_NE(last.Averages(), last.Masters());
 }
 
 TEST(ReshardTest, WorkersHaveLeftAndTheRunGoesOnUnderTheNextGeneration) {

@@ -501,11 +501,12 @@ void Job::Status(Done<StatusReply> done) {
   });
 }
 
-void Job::Masters(size_t index, Done<std::vector<MastersChunk>> done) {
+void Job::Masters(const MastersRequest& request, size_t index,
+                  Done<std::vector<MastersChunk>> done) {
   if (checkpoints_.awaits_rollback()) return done(checkpoints_.CheckAgreed());
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return done(absl::FailedPreconditionError("no worker has joined yet"));
-  model->Masters(index, std::move(done));
+  model->Masters(request, index, std::move(done));
 }
 
 std::unique_ptr<Session> Job::Open(StreamLink link) {

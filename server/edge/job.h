@@ -177,10 +177,10 @@ class Job {
   // Unavailable while the job is stopping.
   void Drain(DrainRequest request, Done<DrainReply> done);
   void Status(Done<StatusReply> done);
-  // Replies with the masters of the shard at position INDEX among this server's shards, or with no
-  // chunks if INDEX is past the last shard. Errors: FailedPrecondition before the first Join or
-  // before the shard is seeded.
-  void Masters(size_t index, Done<std::vector<MastersChunk>> done);
+  // Replies with the masters, or the averages if REQUEST asks for them, of the shard at position
+  // INDEX among this server's shards, or with no chunks if INDEX is past the last shard. Errors:
+  // FailedPrecondition before the first Join or before the shard is seeded.
+  void Masters(const MastersRequest& request, size_t index, Done<std::vector<MastersChunk>> done);
 
   // Returns a session for a new stream. REQUIRES: the session is destroyed before the job.
   std::unique_ptr<Session> Open(StreamLink link);

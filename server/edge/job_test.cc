@@ -612,7 +612,7 @@ TEST_F(JobTest, TrainingBeginsWithTheLiveWorkersAfterTheStartTimeout) {
 TEST_F(JobTest, AServerSendsItsMastersAfterTheLastWorkerLeft) {
   Make(Rule::Async(1));
   Pending<std::vector<MastersChunk>> before;
-  job_->Masters(0, before.done());
+  job_->Masters({}, 0, before.done());
   EXPECT_EQ(before.Get().status().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   {
@@ -625,7 +625,7 @@ TEST_F(JobTest, AServerSendsItsMastersAfterTheLastWorkerLeft) {
   size_t values = 0;
   for (size_t place = 0;; ++place) {
     Pending<std::vector<MastersChunk>> chunks;
-    job_->Masters(place, chunks.done());
+    job_->Masters({}, place, chunks.done());
     const auto got = chunks.Get();
     ASSERT_TRUE(got.ok()) << got.status();
     if (got->empty()) break;

@@ -53,8 +53,9 @@ class RecoveryTest : public testing::Test {
                                      .checkpoint_interval = absl::Seconds(5),
                                      .failed = [this](const absl::Status&) { failed_.Notify(); }};
     change(options);
-    options.group_updates = {{MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
-                              Schedule::Make({.learning_rate = 0.5}).value()}};
+    options.group_updates = {
+        {MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.9}).value(),
+         Schedule::Make({.learning_rate = 0.5}).value()}};
     job_ = std::make_unique<Job>(options, clock_);
     return job_->Recover();
   }
@@ -172,14 +173,18 @@ class RecoveryTest : public testing::Test {
     job_->Heartbeat(request, pending.done());
     return pending.Get()->retired();
   }
-  // Returns the bytes of all masters.
+  // Returns the bytes of all masters and their averages.
   std::string Masters() {
     std::string bytes;
-    for (size_t i = 0; i < 2; ++i) {
-      Pending<std::vector<MastersChunk>> pending;
-      job_->Masters(i, pending.done());
-      const std::vector<MastersChunk> chunks = pending.Get().value();
-      for (const MastersChunk& chunk : chunks) bytes += chunk.values();
+    MastersRequest request;
+    for (const bool averages : {false, true}) {
+      request.set_averages(averages);
+      for (size_t i = 0; i < 2; ++i) {
+        Pending<std::vector<MastersChunk>> pending;
+        job_->Masters(request, i, pending.done());
+        const std::vector<MastersChunk> chunks = pending.Get().value();
+        for (const MastersChunk& chunk : chunks) bytes += chunk.values();
+      }
     }
     return bytes;
   }

@@ -131,8 +131,9 @@ class RollbackTest : public testing::Test {
         return cut_.contains(id.value) ? nullptr : servers_[id.value]->job.get();
       });
     }
-    options.group_updates = {{MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
-                              Schedule::Make({.learning_rate = 0.5}).value()}};
+    options.group_updates = {
+        {MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.9}).value(),
+         Schedule::Make({.learning_rate = 0.5}).value()}};
     auto job = std::make_unique<Job>(options, clock_, std::move(peers));
     const absl::Status status = job->Recover();
     absl::MutexLock lock(&mu_);
@@ -389,15 +390,19 @@ class RollbackTest : public testing::Test {
     AwaitCheckpoint(step);
     return step;
   }
-  // Returns the bytes of all masters of both servers.
+  // Returns the bytes of all masters of both servers and their averages.
   std::string Masters() {
     std::string bytes;
-    for (uint32_t s = 0; s < kServers; ++s) {
-      for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
-        Pending<std::vector<MastersChunk>> pending;
-        servers_[s]->job->Masters(i, pending.done());
-        const std::vector<MastersChunk> chunks = pending.Get().value();
-        for (const MastersChunk& chunk : chunks) bytes += chunk.values();
+    MastersRequest request;
+    for (const bool averages : {false, true}) {
+      request.set_averages(averages);
+      for (uint32_t s = 0; s < kServers; ++s) {
+        for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
+          Pending<std::vector<MastersChunk>> pending;
+          servers_[s]->job->Masters(request, i, pending.done());
+          const std::vector<MastersChunk> chunks = pending.Get().value();
+          for (const MastersChunk& chunk : chunks) bytes += chunk.values();
+        }
       }
     }
     return bytes;

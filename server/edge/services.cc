@@ -43,7 +43,10 @@ using Token = std::shared_ptr<const void>;
 // shard is written, so that one shard at a time is in memory.
 class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
  public:
-  MastersCall(Job& job, Token open) : job_(job), open_(std::move(open)) { RequestNext(); }
+  MastersCall(Job& job, const MastersRequest& request, Token open)
+      : job_(job), request_(request), open_(std::move(open)) {
+    RequestNext();
+  }
 
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the peer has disconnected"));
@@ -54,7 +57,7 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
 
  private:
   void RequestNext() {
-    job_.Masters(index_++, [this](absl::StatusOr<std::vector<MastersChunk>> chunks) {
+    job_.Masters(request_, index_++, [this](absl::StatusOr<std::vector<MastersChunk>> chunks) {
       if (!chunks.ok() || chunks->empty()) return Finish(ToGrpc(chunks.status()));
       chunks_ = *std::move(chunks);
       chunk_ = 0;
@@ -63,6 +66,7 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
   }
 
   Job& job_;
+  const MastersRequest request_;
   const Token open_;
   size_t index_ = 0;  // position, among this server's shards, of the next shard
   std::vector<MastersChunk> chunks_;
@@ -259,10 +263,10 @@ grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* co
 }
 
 grpc::ServerWriteReactor<MastersChunk>* ControlService::Masters(
-    grpc::CallbackServerContext* /*context*/, const MastersRequest* /*request*/) {
+    grpc::CallbackServerContext* /*context*/, const MastersRequest* request) {
   auto open = limits_.reports.Open();
   if (!open.ok()) return new RefusedCall<grpc::ServerWriteReactor<MastersChunk>>(open.status());
-  return new MastersCall(job_, *std::move(open));
+  return new MastersCall(job_, *request, *std::move(open));
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchange(

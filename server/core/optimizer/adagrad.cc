@@ -14,7 +14,7 @@ namespace {
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const OptimizerSpec& spec)
-      : Optimizer(1, spec.weight_decay), epsilon_(static_cast<float>(spec.epsilon)) {}
+      : Optimizer(spec, 1), epsilon_(static_cast<float>(spec.epsilon)) {}
 
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

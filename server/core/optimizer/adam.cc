@@ -23,7 +23,7 @@ class Adam final : public Optimizer {
   // With DECOUPLED_DECAY (AdamW), weight decay multiplies the masters directly and does not change
   // the moments.
   Adam(const OptimizerSpec& spec, bool decoupled_decay)
-      : Optimizer(2, spec.weight_decay),
+      : Optimizer(spec, 2),
         constants_{spec.beta1, spec.beta2, spec.epsilon},
         decoupled_decay_(decoupled_decay) {}
 

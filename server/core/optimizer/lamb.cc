@@ -30,8 +30,7 @@ constexpr size_t kBlock = 2048;
 class Lamb final : public Optimizer {
  public:
   explicit Lamb(const OptimizerSpec& spec)
-      : Optimizer(2, spec.weight_decay, /*needs_whole_tensors=*/true),
-        constants_{spec.beta1, spec.beta2, spec.epsilon} {}
+      : Optimizer(spec, 2), constants_{spec.beta1, spec.beta2, spec.epsilon} {}
 
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

@@ -22,7 +22,7 @@ namespace {
 class Lars final : public Optimizer {
  public:
   explicit Lars(const OptimizerSpec& spec)
-      : Optimizer(1, spec.weight_decay, /*needs_whole_tensors=*/true),
+      : Optimizer(spec, 1),
         momentum_(static_cast<float>(spec.momentum)),
         trust_coefficient_(spec.trust_coefficient) {}
 

@@ -17,7 +17,7 @@ namespace {
 class Lion final : public Optimizer {
  public:
   explicit Lion(const OptimizerSpec& spec)
-      : Optimizer(1, spec.weight_decay), beta1_(spec.beta1), beta2_(spec.beta2) {}
+      : Optimizer(spec, 1), beta1_(spec.beta1), beta2_(spec.beta2) {}
 
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

@@ -17,7 +17,7 @@ namespace {
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const OptimizerSpec& spec)
-      : Optimizer(1, spec.weight_decay),
+      : Optimizer(spec, 1),
         momentum_(static_cast<float>(spec.momentum)),
         nesterov_(spec.kind == OptimizerKind::kNesterov) {}
 

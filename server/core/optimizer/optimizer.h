@@ -45,6 +45,8 @@ class Optimizer {
 
   int slot_count() const { return slot_count_; }
   double weight_decay() const { return weight_decay_; }
+  // Returns the decay of the moving average of the masters, which the Updater keeps; 0: no average.
+  double average_decay() const { return average_decay_; }
   // Returns whether the update of a value depends on norms of its tensor.
   bool needs_whole_tensors() const { return needs_whole_tensors_; }
   // Applies one update to the arrays, which cover a shard or a part of a shard, or exactly one
@@ -56,14 +58,16 @@ class Optimizer {
                      std::span<const std::span<float>> slots) const = 0;
 
  protected:
-  explicit Optimizer(int slot_count = 0, double weight_decay = 0, bool needs_whole_tensors = false)
+  explicit Optimizer(const OptimizerSpec& spec = {}, int slot_count = 0)
       : slot_count_(slot_count),
-        weight_decay_(weight_decay),
-        needs_whole_tensors_(needs_whole_tensors) {}
+        weight_decay_(spec.weight_decay),
+        average_decay_(spec.parameter_average),
+        needs_whole_tensors_(Traits(spec.kind).needs_whole_tensors) {}
 
  private:
   const int slot_count_;
   const double weight_decay_;
+  const double average_decay_;
   const bool needs_whole_tensors_;
 };
 

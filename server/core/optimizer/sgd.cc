@@ -11,7 +11,7 @@ namespace {
 
 class Sgd final : public Optimizer {
  public:
-  explicit Sgd(const OptimizerSpec& spec) : Optimizer(0, spec.weight_decay) {}
+  explicit Sgd(const OptimizerSpec& spec) : Optimizer(spec, 0) {}
 
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

@@ -24,7 +24,10 @@ Event RandomShard::NextEvent(RandomEvents& events, const Shard& shard) const {
 RandomShard DrawShard(SeededRandom& random, size_t value_count) {
   RandomShard drawn;
   drawn.kind = static_cast<OptimizerKind>(random.Below(std::size(kOptimizers)));
-  drawn.optimizer = MakeOptimizer({.kind = drawn.kind, .weight_decay = 0.03125}).value();
+  drawn.optimizer = MakeOptimizer({.kind = drawn.kind,
+                                   .weight_decay = 0.03125,
+                                   .parameter_average = random.Percent(50) ? 0.75 : 0})
+                        .value();
   drawn.schedule = std::make_shared<const Schedule>(
       Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5}).value());
   ShardOptions& options = drawn.options;

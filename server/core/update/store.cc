@@ -36,6 +36,7 @@ ByteChain Store::Payload() {
 void Store::Seed(const CheckedPayload& payload) {
   if (seeded_) return;
   DecodePayload(payload, masters_);
+  updater_.Start(masters_);
   seeded_ = true;
 }
 

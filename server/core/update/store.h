@@ -65,6 +65,10 @@ class Store {
   bool saturated() const { return saturated_; }
   uint64_t saturated_updates() const { return saturated_updates_; }
   std::span<const float> masters() const { return masters_; }
+  // Returns the moving average of the masters, or the masters if the job has none.
+  std::span<const float> averages() const {
+    return updater_.average().empty() ? masters() : updater_.average();
+  }
   // Returns the current masters as an fp32 payload that shares their memory.
   ByteChain Payload();
   // Returns the indices that the last update selected, in the form of Updater::selected_list().

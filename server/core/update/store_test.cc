@@ -11,7 +11,7 @@ namespace {
 // initially zero and keep their values between updates.
 class SlottedOptimizer final : public Optimizer {
  public:
-  SlottedOptimizer() : Optimizer(1) {}
+  SlottedOptimizer() : Optimizer({}, 1) {}
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
     for (size_t i = 0; i < sum.size(); ++i) {
@@ -37,6 +37,30 @@ TEST(StoreTest, OnlyTheFirstSeedCounts) {
   EXPECT_EQ(store.version(), Version{0});
   EXPECT_EQ(std::vector<float>(store.masters().begin(), store.masters().end()),
             (std::vector<float>{1, 2}));
+}
+
+TEST(StoreTest, AnAverageBeginsWithTheInitialValues) {
+  const auto optimizer = MakeOptimizer({.parameter_average = 0.9}).value();
+  const Schedule schedule = ConstantRate();
+  Store store(2, 0, *optimizer, schedule);
+  store.Seed(Fp32Payload({11, 22}));
+  const auto averages = [&] {
+    return std::vector<float>(store.averages().begin(), store.averages().end());
+  };
+  EXPECT_EQ(averages(), (std::vector<float>{11, 22}));
+  Accumulator accumulator(2);
+  accumulator.Fold({WorkerId{0}, 1, 0, Fp32Payload({11, 0})});
+  store.Apply(accumulator);
+  EXPECT_FLOAT_EQ(averages()[0], 2) << "the first decay is 2/11";
+  EXPECT_EQ(averages()[1], 22);
+}
+
+TEST(StoreTest, WithoutAnAverageTheMastersAreRead) {
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(2, 0, optimizer, schedule);
+  store.Seed(Fp32Payload({1, 2}));
+  EXPECT_EQ(store.averages().data(), store.masters().data());
 }
 
 TEST(StoreTest, LentMastersStayUnchanged) {

@@ -11,15 +11,26 @@
 #include "common/codec/sparse/sparse_payload.h"
 #include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
+#include "kernels/update/update_average.h"
 #include "server/core/optimizer/sparse_update.h"
 
 namespace thinwire {
+namespace {
+
+// Returns 1 - d_t of update NUMBER (updater.h).
+float AveragePart(double decay, uint64_t number) {
+  const auto t = static_cast<double>(number);
+  return static_cast<float>(1 - std::min(decay, (1 + t) / (10 + t)));
+}
+
+}  // namespace
 
 Updater::Updater(size_t value_count, const Optimizer& optimizer,
                  const SparseUpdateSpec& sparse_updates, std::pmr::memory_resource* memory,
                  std::vector<size_t> tensor_sizes)
     : optimizer_(optimizer),
       spec_(sparse_updates),
+      average_(optimizer.average_decay() != 0 ? value_count : 0, memory),
       last_(sparse_updates.lazy_slots ? value_count : 0),
       gradient_(optimizer.needs_whole_tensors() ? value_count : 0, memory) {
   if (optimizer.needs_whole_tensors()) {
@@ -34,6 +45,10 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer,
   if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
     selected_list_ = EncodeIndexList({}, value_count);
   }
+}
+
+void Updater::Start(std::span<const float> masters) {
+  if (!average_.empty()) std::ranges::copy(masters, average_.begin());
 }
 
 bool Updater::Apply(const Update& update, const Accumulator& accumulator,
@@ -52,6 +67,12 @@ bool Updater::Apply(const Update& update, const Accumulator& accumulator,
   }
   CollectEntries(accumulator);
   return ApplyAtEntries(chosen, indices_, sums_, masters);
+}
+
+void Updater::MoveAverage(const Update& update, size_t first, std::span<const float> masters) {
+  if (average_.empty()) return;
+  kernels::UpdateAverage(AveragePart(optimizer_.average_decay(), update.number), masters,
+                         std::span(average_).subspan(first, masters.size()));
 }
 
 size_t Updater::SelectedCount(double progress) const {
@@ -74,6 +95,7 @@ bool Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
       }
       std::ranges::transform(slots_, slots.begin(), run);
       saturated |= optimizer_.Apply(update, sum.first(count), run(masters), slots);
+      MoveAverage(update, first, run(masters));
       first += count;
     }
   });
@@ -93,6 +115,7 @@ bool Updater::ApplyToTensors(const Update& update, const Accumulator& accumulato
     const auto tensor = [&](std::span<float> all) { return all.subspan(first, count); };
     std::ranges::transform(slots_, slots.begin(), tensor);
     saturated |= optimizer_.Apply(update, tensor(gradient_), tensor(masters), slots);
+    MoveAverage(update, first, tensor(masters));
     first += count;
   }
   return saturated;
@@ -109,7 +132,10 @@ void Updater::ForEachBlock(const Accumulator& accumulator, BlockFunction block) 
 bool Updater::ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
                              std::span<const float> sums, std::span<float> masters) {
   const std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
-  return ApplySparse(optimizer_, update, indices, sums, {masters, slots, last_});
+  const bool saturated = ApplySparse(optimizer_, update, indices, sums, {masters, slots, last_});
+  // The averages of masters without an entry move, too.
+  MoveAverage(update, 0, masters);
+  return saturated;
 }
 
 void Updater::CollectEntries(const Accumulator& accumulator) {
@@ -134,6 +160,7 @@ UpdaterSnapshot Updater::Save() const {
   for (const FloatArray& slot : slots_) {
     snapshot.slots.push_back(CopyArray(std::as_bytes(std::span(slot))));
   }
+  snapshot.average = CopyArray(std::as_bytes(std::span(average_)));
   snapshot.last = CopyArray(std::as_bytes(std::span(last_)));
   if (selection_.has_value()) snapshot.remainder = selection_->Save();
   snapshot.selected_list = selected_list_;
@@ -149,6 +176,8 @@ absl::Status Updater::Restore(const UpdaterSnapshot& snapshot) {
     RETURN_IF_ERROR(FillArray(absl::StrCat("slot_", i), snapshot.slots[i],
                               std::as_writable_bytes(std::span(slots_[i]))));
   }
+  RETURN_IF_ERROR(
+      FillArray("average", snapshot.average, std::as_writable_bytes(std::span(average_))));
   RETURN_IF_ERROR(FillArray("last", snapshot.last, std::as_writable_bytes(std::span(last_))));
   if (selection_.has_value()) {
     RETURN_IF_ERROR(selection_->Restore(snapshot.remainder));

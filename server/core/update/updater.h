@@ -8,8 +8,15 @@
 //   yes          yes         the k largest values                     the k selected values
 //
 // An optimizer that needs whole tensors gets one call per tensor, after the update's gradient was
-// decoded into one array. docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives
-// on its shard's strand.
+// decoded into one array. If the optimizer has an average_decay() d, each update t also moves an
+// average a of all masters x, in every row of the table:
+//
+//   a = a + (1 - d_t) (x - a)    d_t = min(d, (1 + t) / (10 + t))
+//
+// The average of iterates is that of Polyak and Juditsky 1992. The smaller decay of the first
+// updates is that of ExponentialMovingAverage in TensorFlow with num_updates.
+//
+// docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 #define THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 
@@ -33,6 +40,7 @@ namespace thinwire {
 // The state of an Updater between two updates. Arrays that the job does not use are empty.
 struct UpdaterSnapshot {
   std::vector<ByteChain> slots;  // floats
+  ByteChain average;             // the moving average of the masters: floats
   ByteChain last;                // LazyArrays::last: uint32_t
   ByteChain remainder;           // the remainder of gTop-k at the server: floats
   ByteChain selected_list;       // see Updater::selected_list()
@@ -50,6 +58,9 @@ class Updater {
           std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
           std::vector<size_t> tensor_sizes = {});
 
+  // Starts the average, if there is one, with the shard's initial MASTERS. REQUIRES: Apply() was
+  // not called.
+  void Start(std::span<const float> masters);
   // Applies one update: reads the old masters from BEFORE and writes the new masters to MASTERS.
   // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
   // BEFORE and MASTERS contain value_count values, and are the same array or do not overlap;
@@ -58,6 +69,8 @@ class Updater {
   bool Apply(const Update& update, const Accumulator& accumulator, std::span<const float> before,
              std::span<float> masters);
 
+  // Returns the moving average of the masters, or no values if the job has none.
+  std::span<const float> average() const { return average_; }
   // Returns the indices that the last update selected, in ascending order. REQUIRES: the job uses
   // gTop-k selection.
   std::span<const uint32_t> selected() const { return selection_->indices(); }
@@ -81,6 +94,8 @@ class Updater {
   bool ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
                       std::span<const float> sums, std::span<float> masters);
   void CollectEntries(const Accumulator& accumulator);
+  // Moves the average of the values from FIRST on, if there is one, toward their new MASTERS.
+  void MoveAverage(const Update& update, size_t first, std::span<const float> masters);
   // Returns the number of values that gTop-k selects at PROGRESS, the completed fraction of the
   // run.
   size_t SelectedCount(double progress) const;
@@ -89,6 +104,7 @@ class Updater {
   const SparseUpdateSpec spec_;
   std::vector<size_t> tensor_sizes_;  // empty if the optimizer does not need whole tensors
   std::vector<FloatArray> slots_;
+  FloatArray average_;  // empty if the job has no average
   // The last update with an entry for each value; empty unless slots are lazy.
   std::vector<uint32_t> last_;
   std::optional<GlobalTopK> selection_;

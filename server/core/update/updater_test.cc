@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <memory>
 #include <memory_resource>
 #include <span>
@@ -38,7 +41,9 @@ class Rounds {
   explicit Rounds(const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates)
       : accumulator_(kValues, sparse_updates.WantsSparse()),
         updater_(kValues, optimizer, sparse_updates),
-        masters_(Gauss(kValues, 1)) {}
+        masters_(Gauss(kValues, 1)) {
+    updater_.Start(masters_);
+  }
 
   void Round(const CheckedPayload& one, const CheckedPayload& other, double progress = 1) {
     Fold(one, other);
@@ -56,6 +61,7 @@ class Rounds {
   }
 
   const std::vector<float>& masters() const { return masters_; }
+  std::span<const float> average() const { return updater_.average(); }
   std::span<const uint32_t> selected() const { return updater_.selected(); }
 
  private:
@@ -173,6 +179,54 @@ TEST(UpdaterTest, TheNewMastersMayLieInAnotherArray) {
       ASSERT_EQ(in_place.masters(), elsewhere.masters());
     }
   }
+}
+
+// Compares the average of every optimizer with the formula in updater.h, in double.
+TEST(UpdaterTest, TheAverageIsThatOfAPlainLoop) {
+  constexpr double kDecay = 0.75;  // larger than the first decays, 2/11 to 21/30
+  int compared_count = 0;
+  for (size_t kind = 0; kind < std::size(kOptimizers); ++kind) {
+    const auto optimizer = MakeOptimizer({.kind = static_cast<OptimizerKind>(kind),
+                                          .weight_decay = 0.125,
+                                          .parameter_average = kDecay})
+                               .value();
+    for (const SparseUpdateSpec& sparse_updates : {SparseUpdateSpec(), kLazy, kSelected, kBoth}) {
+      if (sparse_updates.lazy_slots && optimizer->needs_whole_tensors()) continue;
+      Rounds rounds(*optimizer, sparse_updates);
+      std::vector<double> expected(rounds.masters().begin(), rounds.masters().end());
+      for (uint32_t t = 1; t <= 50; ++t) {
+        if (t % 2 == 0) {
+          rounds.RoundInNewArray(TopK(2 * t), TopK(2 * t + 1));
+        } else {
+          rounds.Round(TopK(2 * t), t % 5 == 0 ? Fp32(t) : TopK(2 * t + 1));
+        }
+        const double decay = std::min(kDecay, (1.0 + t) / (10.0 + t));
+        for (size_t i = 0; i < kValues; ++i) {
+          expected[i] = decay * expected[i] + (1 - decay) * rounds.masters()[i];
+        }
+      }
+      ASSERT_EQ(rounds.average().size(), kValues);
+      for (size_t i = 0; i < kValues; ++i, ++compared_count) {
+        ASSERT_NEAR(rounds.average()[i], expected[i], 2e-6 * (1 + std::abs(expected[i])))
+            << kOptimizers[kind].name << ", " << sparse_updates << ", value " << i;
+      }
+    }
+  }
+  EXPECT_EQ(compared_count, (7 * 4 + 2 * 2) * kValues);
+}
+
+TEST(UpdaterTest, AnAverageDoesNotChangeTheMasters) {
+  const auto without = Momentum();
+  const auto with =
+      MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.5}).value();
+  Rounds plain(*without, {});
+  Rounds averaged(*with, {});
+  for (uint32_t t = 0; t < kUpdates; ++t) {
+    plain.Round(Fp32(t), TopK(t));
+    averaged.Round(Fp32(t), TopK(t));
+    EXPECT_EQ(plain.masters(), averaged.masters());
+  }
+  EXPECT_TRUE(plain.average().empty());
 }
 
 // Applies LARS and LAMB to a shard of three tensors and compares the masters with separate updates

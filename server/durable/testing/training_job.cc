@@ -142,13 +142,14 @@ std::vector<Checkpoint> TrainingJob::Save() {
   return servers;
 }
 
-std::vector<std::vector<float>> TrainingJob::Masters() const {
+std::vector<std::vector<float>> TrainingJob::Model(std::span<const float> (Shard::*values_of)()
+                                                       const) const {
   std::vector<std::vector<float>> tensors;
   for (const TensorShape& shape : partition_.tensors()) tensors.emplace_back(shape.value_count());
   for (uint32_t s = 0; s < shards_.size(); ++s) {
     size_t at = 0;
     for (const Segment& segment : partition_.segments(ShardId{s})) {
-      const auto values = shards_[s]->masters().subspan(at, segment.count);
+      const auto values = ((*shards_[s]).*values_of)().subspan(at, segment.count);
       std::ranges::copy(
           values, tensors[segment.tensor].begin() + static_cast<std::ptrdiff_t>(segment.offset));
       at += segment.count;

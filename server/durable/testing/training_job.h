@@ -35,11 +35,13 @@ class TrainingJob {
   // Returns the checkpoints of all servers.
   std::vector<Checkpoint> Save();
   // Returns the values of the model, tensor by tensor.
-  std::vector<std::vector<float>> Masters() const;
+  std::vector<std::vector<float>> Masters() const { return Model(&Shard::masters); }
+  std::vector<std::vector<float>> Averages() const { return Model(&Shard::averages); }
 
  private:
   std::unique_ptr<Shard> MakeShard(ShardId shard) const;
   void ApplyToAll(const Event& event);
+  std::vector<std::vector<float>> Model(std::span<const float> (Shard::*values_of)() const) const;
 
   const RandomShard setting_;
   BeginRecord run_;

@@ -99,13 +99,16 @@ void HostedModel::SendWaitNotices() const {
 }
 
 void HostedModel::Masters(
-    size_t index, std::function<void(absl::StatusOr<std::vector<MastersChunk>>)> done) const {
+    const MastersRequest& request, size_t index,
+    std::function<void(absl::StatusOr<std::vector<MastersChunk>>)> done) const {
   if (index >= hosts_.size()) return done(std::vector<MastersChunk>());
   ShardHost& host = *hosts_[index];
-  host.Post([this, &host, done = std::move(done)](Shard& shard) {
-    if (shard.seeded()) return done(MastersChunksOf(partition_, host.id(), shard.masters()));
-    done(absl::FailedPreconditionError(
-        absl::StrCat("shard ", host.id().value, ": has no values yet")));
+  host.Post([this, averages = request.averages(), &host, done = std::move(done)](Shard& shard) {
+    if (!shard.seeded()) {
+      return done(absl::FailedPreconditionError(
+          absl::StrCat("shard ", host.id().value, ": has no values yet")));
+    }
+    done(MastersChunksOf(partition_, host.id(), averages ? shard.averages() : shard.masters()));
   });
 }
 

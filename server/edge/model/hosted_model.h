@@ -93,9 +93,10 @@ class HostedModel {
   void AskForValues() const;
   void SendWaitNotices() const;
 
-  // Calls DONE with the masters of the shard at position INDEX of hosts(), or with no chunks if
-  // INDEX is past the last shard. Errors: FailedPrecondition if the shard has no values yet.
-  void Masters(size_t index,
+  // Calls DONE with the masters, or the averages if REQUEST asks for them, of the shard at position
+  // INDEX of hosts(), or with no chunks if INDEX is past the last shard. Errors: FailedPrecondition
+  // if the shard has no values yet.
+  void Masters(const MastersRequest& request, size_t index,
                std::function<void(absl::StatusOr<std::vector<MastersChunk>>)> done) const;
 
   // Calls WORK(host, shard) for every shard on its strand, then DONE with the results in the order
