@@ -252,6 +252,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .loss_scaling = task.loss_scaling(),
                    .stop_on_divergence = task.stop_on_divergence,
                    .divergence_advice = DivergenceAdvice(setup.config),
+                   .adaptive = setup.spec.push.adaptive,
                    .output = setup.output},
                   {.client = *client,
                    .model = *model,
