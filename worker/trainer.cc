@@ -81,7 +81,9 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
   absl::StatusOr<Ending> ending = JoinAndTrain();
   while (!ending.ok() && parts_.client.rolled_back()) {
-    LOG(WARNING) << ending.status().message();
+    // Returns of adaptive precision are no failures.
+    LOG_AT_LEVEL(options_.adaptive.has_value() ? google::GLOG_INFO : google::GLOG_WARNING)
+        << ending.status().message();
     ending = JoinAndTrain();
   }
   return ending;

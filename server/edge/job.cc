@@ -359,7 +359,7 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   // server, but not this process.
   if (request.epoch() == identity_.epoch.value) {
     RenewLease(worker, incarnation);
-    if (precision_ != nullptr && !stopping()) {
+    if (precision_ != nullptr && !stopping() && incarnation == membership_.of(worker).incarnation) {
       if (const absl::Status added = precision_->Add(request); !added.ok()) {
         options_.durable->failed(added);
       }

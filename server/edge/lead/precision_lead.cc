@@ -43,8 +43,15 @@ PrecisionLead::PrecisionLead(AdaptiveSpec spec, Files& files, const std::string&
 absl::Status PrecisionLead::Start(RunId run, bool recovered) {
   run_ = run;
   if (!recovered) return Store();
-  ASSIGN_OR_RETURN(const ByteChain file, files_.Read(path_));
-  const std::vector<std::byte> bytes = file.ToVector();
+  const absl::StatusOr<ByteChain> file = files_.Read(path_);
+  if (absl::IsNotFound(file.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_,
+                     ": missing (expected the trials of push: adaptive; a state that was converted "
+                     "or imported has none)"));
+  }
+  RETURN_IF_ERROR(file.status());
+  const std::vector<std::byte> bytes = file->ToVector();
   PrecisionState state;
   if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       state.run() != run.value) {

@@ -28,7 +28,8 @@ class PrecisionLead {
   PrecisionLead(AdaptiveSpec spec, Files& files, const std::string& folder, Dealer& dealer);
 
   // Begins RUN, or continues it if the server has RECOVERED its state. Call before any other method.
-  // Errors: DataLoss if the file is damaged or belongs to another run; errors of the file system.
+  // Errors: DataLoss if the file is damaged or belongs to another run; FailedPrecondition if it is
+  // missing; errors of the file system.
   absl::Status Start(RunId run, bool recovered);
 
   // Adds the tests of a worker. Errors: those of the file system.

@@ -1,12 +1,21 @@
 #include "server/edge/lead/trial_rounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/edge/lead/precision_choice.h"
 
 namespace thinwire {
+namespace {
+
+bool IsValid(const PrecisionTest& test) {
+  return test.accuracy() >= 0 && test.accuracy() <= 1 && test.seconds_per_step() >= 0 &&
+         std::isfinite(test.seconds_per_step());
+}
+
+}  // namespace
 
 TrialRounds::TrialRounds(AdaptiveSpec spec) : spec_(std::move(spec)) { state_.set_tries(true); }
 
@@ -53,7 +62,7 @@ std::optional<uint32_t> TrialRounds::NextArm() const {
 }
 
 TrialRounds::Action TrialRounds::Add(const PrecisionTest& test) {
-  if (!tries() || Step{test.step()} < begin()) return Action::kNone;
+  if (!tries() || !IsValid(test) || Step{test.step()} < begin()) return Action::kNone;
   state_.set_end(test.end());
   // The members can have changed, and with them the number of steps.
   if (!TrialsBeginAt(spec_, begin(), Step{test.end()})) {

@@ -53,7 +53,8 @@ class TrialRounds {
   // the step of the snapshot, because they save their state before it.
   std::optional<Step> limit() const;
 
-  // Adds a test of the present trial. Ignores tests that it knows and tests of other steps.
+  // Adds a test of the present trial. Ignores tests that it knows, tests of other steps, and tests
+  // with impossible values.
   Action Add(const PrecisionTest& test);
   // All workers have finished the steps below FRONTIER, and every server has the checkpoint of step
   // KEPT.

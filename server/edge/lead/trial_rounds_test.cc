@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -133,13 +134,18 @@ TEST(TrialRoundsTest, ARunThatIsShorterThanATrialUsesTheFirstArm) {
   EXPECT_EQ(rounds.state().decision_size(), 0);
 }
 
-TEST(TrialRoundsTest, TestsThatAreKnownOrBelongToOtherStepsAreIgnored) {
+TEST(TrialRoundsTest, TestsThatAreKnownImpossibleOrOfOtherStepsAreIgnored) {
   TrialRounds rounds(SpecOf(2));
   EXPECT_EQ(rounds.Add(TestAt(0, 0.1)), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(8, 0.2)), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(8, 0.3)), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(0, 0.3)), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(kTrial + 1, 0.3)), Action::kNone);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(rounds.Add(TestAt(kTrial, nan)), Action::kNone);
+  EXPECT_EQ(rounds.Add(TestAt(kTrial, 1.1)), Action::kNone);
+  EXPECT_EQ(rounds.Add(TestAt(kTrial, 0.3, nan)), Action::kNone);
+  EXPECT_EQ(rounds.Add(TestAt(kTrial, 0.3, -1)), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(kTrial, 0.4)), Action::kReturn);
   ASSERT_EQ(rounds.state().trial_size(), 1);
   const auto& trial = rounds.state().trial(0);
