@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "admin/html.h"
+#include "proto/precision.pb.h"
 
 namespace thinwire {
 namespace {
@@ -324,6 +325,11 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
       summary.next_mode =
           absl::StrCat(reply->next_mode(), " from step ", reply->next_mode_step(), " on");
     }
+    if (reply->precision_decisions_size() > 0) {
+      const PrecisionDecision& last = *reply->precision_decisions().rbegin();
+      summary.push_choice =
+          absl::StrCat(last.chosen(), " up to step ", CountText(last.next_step()));
+    }
     if (reply->insecure()) summary.insecure.push_back(server.server().value);
     for (const Verdict& verdict : kVerdicts) {
       summary.verdicts[verdict.name] += (reply->*verdict.count)();
@@ -377,7 +383,7 @@ std::string ModeText(const JobSummary& summary) {
 
 std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
   const JobSummary summary = SummaryOf(servers, now);
-  const std::vector<std::pair<std::string, std::string>> facts = {
+  std::vector<std::pair<std::string, std::string>> facts = {
       {"mode", ModeText(summary)},
       {"open step", CountText(summary.step)},
       {"open for", DurationText(summary.step_age)},
@@ -388,6 +394,7 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
       {"gradient compression", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
       {"parameter compression",
        html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
+  if (!summary.push_choice.empty()) facts.emplace_back("adaptive push", summary.push_choice);
   std::string text = html::Facts(facts);
   if (!summary.insecure.empty()) {
     absl::StrAppend(&text, html::Paragraph(InsecureText(summary.insecure), true));

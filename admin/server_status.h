@@ -120,6 +120,8 @@ struct JobSummary {
   double mean_staleness = 0;
   NoiseSums noise;
   BatchStatus batch;
+  // push: adaptive: the last decision, "fp8_e5m2 up to step 1,100"; "": none yet.
+  std::string push_choice;
   // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of
   // pushes.
   uint64_t push_bytes = 0;

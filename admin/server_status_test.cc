@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/counters.h"
+#include "proto/precision.pb.h"
 
 namespace thinwire {
 namespace {
@@ -165,6 +166,20 @@ TEST(JobSummaryTest, TheLeadStatesTheGrowingBatch) {
   AddServerMetrics(servers[0], kStart, metrics);
   EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_batch_examples 1024\n"));
   EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_wished_workers 16\n"));
+}
+
+TEST(JobSummaryTest, TheLeadStatesTheLastDecisionOfAdaptivePrecision) {
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
+  servers[1].Add(StatusReply(), kStart);
+  EXPECT_THAT(ServersHtml(servers, kStart), Not(HasSubstr("adaptive push")));
+  StatusReply reply;
+  reply.add_precision_decisions()->set_chosen("fp32");
+  PrecisionDecision& last = *reply.add_precision_decisions();
+  last.set_chosen("fp8_e5m2");
+  last.set_next_step(1100);
+  servers[0].Add(reply, kStart);
+  EXPECT_EQ(SummaryOf(servers, kStart).push_choice, "fp8_e5m2 up to step 1,100");
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("fp8_e5m2 up to step 1,100"));
 }
 
 TEST(JobSummaryTest, AJobWithoutAnswersIsEmpty) {

@@ -145,6 +145,11 @@ absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags
     ASSIGN_OR_RETURN(text, ReadJobFile(config_file));
   }
   RETURN_IF_ERROR(flags.Apply(text.config, text.places));
+  // Adaptive precision needs checkpoints.
+  const bool adaptive = text.config.compression().push() == Compression::Push::adaptive;
+  if (adaptive && !text.config.recovery().has_durability()) {
+    text.config.mutable_recovery()->set_durability(Recovery::Durability::checkpoint);
+  }
   ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
   if (files == FilesOf::kThisMachine) {
     const std::vector<std::string> missing = MissingFiles(job.task, text.places);

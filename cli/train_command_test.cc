@@ -67,6 +67,16 @@ TEST_F(TrainCommandTest, AFlagMakesAFileGood) {
   EXPECT_EQ(config->consistency().backup(), 1);
 }
 
+TEST_F(TrainCommandTest, AdaptivePrecisionSetsTheDurabilityThatItNeeds) {
+  const auto config = Parse("", {"--push", "adaptive"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->recovery().durability(), Recovery::Durability::checkpoint);
+  EXPECT_THAT(
+      std::string(Parse("recovery { durability: log }", {"--push", "adaptive"}).status().message()),
+      HasSubstr("push: adaptive returns to checkpoints (expected durability: checkpoint, "
+                "got durability: log)"));
+}
+
 TEST_F(TrainCommandTest, AProblemIsReportedAtItsPlace) {
   EXPECT_THAT(
       std::string(Parse("consistency {\n  backup: 9\n}", {"--workers", "0"}).status().message()),

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
+#include "client/encode/push_schedule.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/shard_encoder.h"
 #include "client/encode/state_folder.h"
@@ -177,6 +178,7 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
   }
   if (rollback.has_value()) RETURN_IF_ERROR(RollBackTo(first));
   RETURN_IF_ERROR(StartResiduals(files, replies, first, rollback.has_value()));
+  RETURN_IF_ERROR(UseArm(replies[0]));
   next_ = first;
   // Marks the parameters of every shard as missing before the event loop starts, so that a
   // WaitTensor right after Join blocks until the parameters arrive.
@@ -184,6 +186,25 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
   RETURN_IF_ERROR(StartExchange(std::move(request), replies));
   loop_->Post([this, first] { exchange_->Start(first); });
   return first;
+}
+
+absl::Status Client::UseArm(const JoinReply& reply) {
+  report_->ClearTests();
+  trial_.reset();
+  if (options_.arms.empty()) return absl::OkStatus();
+  if (reply.push_candidate() >= options_.arms.size()) {
+    return client::WithServerName(
+        transport_, ServerId{0},
+        absl::InternalError(absl::StrCat("push_candidate: unknown (expected below ",
+                                         options_.arms.size(), ", got ", reply.push_candidate(),
+                                         ")")));
+  }
+  if (reply.has_trial_step()) trial_ = Step{reply.trial_step()};
+  const AdaptiveSpec::Arm& arm = options_.arms[reply.push_candidate()];
+  LOG(INFO) << "pushed as " << ArmName(arm)
+            << (trial_.has_value() ? absl::StrCat(", in a trial from step ", trial_->value) : "");
+  return encoder_->UseCodecs(arm.fastest ? std::vector<CodecSpec>()
+                                         : client::ShardSpecs(arm.codec, partition_));
 }
 
 absl::Status Client::RollBackTo(Step first) {
@@ -285,6 +306,13 @@ absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known_coun
   }
   if (waited) report_->set_waiting("");
   return deals_->DealsAfter(known_count);
+}
+
+bool Client::IsDealt(Step step) const { return deals_->Wait(step, absl::ZeroDuration()); }
+
+void Client::ReportTest(const PrecisionTest& test) {
+  report_->AddTest(test);
+  loop_->Post([this] { exchange_->HeartbeatToLead(); });
 }
 
 bool Client::retired() const { return deals_->retired(); }

@@ -58,6 +58,7 @@
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
+#include "proto/precision.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {
@@ -118,6 +119,13 @@ class Client {
   // the workers (docs/training.md) calls it before it chooses the examples of a step. Errors: those
   // of WaitTensor. REQUIRES: Join has succeeded.
   absl::StatusOr<std::vector<Deal>> WaitDealt(Step step, size_t known_count);
+  // Returns whether WaitDealt for STEP returns at once. Thread-safe.
+  bool IsDealt(Step step) const;
+  // push: adaptive: returns the first step of the trial in which the present generation of the
+  // servers began; nullopt: it began without a trial. The trial may have ended since.
+  std::optional<Step> trial() const { return trial_; }
+  // Sends TEST, a test of the model within a trial, to the lead.
+  void ReportTest(const PrecisionTest& test);
   // Returns true if an operator has removed this worker, which must leave between two steps.
   // Thread-safe.
   bool retired() const;
@@ -274,6 +282,8 @@ class Client {
   // client follows; nullopt at the first Join.
   absl::StatusOr<Step> JoinAndStart(std::span<const std::span<const float>> initial,
                                     std::optional<Generation> rollback);
+  // With push: adaptive, encodes all later pushes with the arm that the lead's REPLY names.
+  absl::Status UseArm(const JoinReply& reply);
   // Drops the unfinished work of the steps from FIRST on, from which the servers continue.
   absl::Status RollBackTo(Step first);
   // Ends the threads of the exchange and destroys it. Does nothing before Join.
@@ -311,6 +321,7 @@ class Client {
   Incarnation incarnation_;            // 0 until the servers are joined
   RunId run_;
   std::string residual_start_;
+  std::optional<Step> trial_;
   Step next_;  // the last result of Join or NextStep
   // True from the first call of Ready in a step until NextStep has returned.
   std::atomic<bool> step_is_partial_ = false;

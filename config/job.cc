@@ -283,9 +283,16 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
   Problems problems = UselessFields(config);
   const JobSpec spec = JobSpecOf(config, problems);
   if (use == JobUse::kProcesses && spec.push.adaptive.has_value()) {
-    problems.Add("push",
-                 "only `experiment run` supports adaptive (expected a codec, auto or fastest, got "
-                 "adaptive)");
+    if (spec.recovery.durability != Durability::kCheckpoint) {
+      problems.Add(
+          "push",
+          absl::StrCat("adaptive returns to checkpoints (expected durability: checkpoint, "
+                       "got durability: ",
+                       Recovery::Durability::Value_Name(config.recovery().durability()), ")"));
+    }
+    if (spec.push.adaptive->prune) {
+      problems.Add("adaptive_prune", "only valid in experiments (expected false, got true)");
+    }
   }
   std::vector<Problem> all = problems.list();
   // A field without effect has only this one problem: an invalid value of the field is not reported

@@ -229,11 +229,18 @@ TEST(JobTest, ARuleChoosesFromTheGivenCodecsOrFromTheDefaultOnes) {
   EXPECT_THAT(given.candidates, ElementsAre(CodecSpec{.id = CodecId::kTopK, .density = .125}));
 }
 
-TEST(JobTest, OnlyExperimentsSupportAdaptivePrecision) {
+TEST(JobTest, AdaptivePrecisionOfProcessesNeedsCheckpoints) {
   const JobConfig config = Parsed("compression { push: adaptive error_feedback: false }");
   EXPECT_EQ(CheckJob(config).status().message(),
-            "push: only `experiment run` supports adaptive (expected a codec, auto or fastest, got "
-            "adaptive)");
+            "push: adaptive returns to checkpoints (expected durability: checkpoint, got "
+            "durability: none)");
+  EXPECT_EQ(CheckJob(Parsed("recovery { durability: checkpoint } "
+                            "compression { push: adaptive adaptive_prune: true }"))
+                .status()
+                .message(),
+            "adaptive_prune: only valid in experiments (expected false, got true)");
+  EXPECT_TRUE(
+      CheckJob(Parsed("recovery { durability: checkpoint } compression { push: adaptive }")).ok());
   const PushSpec push = CheckJob(config, {}, JobUse::kVirtualTime).value().push;
   ASSERT_TRUE(push.adaptive.has_value());
   std::vector<std::string_view> names;

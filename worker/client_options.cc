@@ -1,5 +1,6 @@
 #include "worker/client_options.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace thinwire {
@@ -17,6 +18,11 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
   options.push = job.push.codec;
   options.choose = job.push.choose;
   options.candidates = job.push.candidates;
+  if (job.push.adaptive.has_value()) {
+    options.arms = job.push.adaptive->arms;
+    const bool fastest = std::ranges::any_of(options.arms, &AdaptiveSpec::Arm::fastest);
+    if (fastest) options.choose = ChoiceRule::kFastest;
+  }
   options.pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
   options.error_feedback = job.push.error_feedback;
   options.warmup = job.push.warmup;

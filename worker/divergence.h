@@ -42,7 +42,7 @@ class DivergenceWatch {
   const std::string& symptom() const { return lost_.empty() ? of_epoch_ : lost_; }
 
  private:
-  const double guessing_loss_;
+  double guessing_loss_;
   uint64_t step_count_ = 0;
   double first_loss_ = std::numeric_limits<double>::infinity();
   std::deque<double> recent_;  // the losses of the last steps

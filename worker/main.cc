@@ -134,6 +134,11 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
         absl::StrCat("--worker: out of range (expected below ", spec.rule.max_workers,
                      ", the value of max_workers, got ", flags.worker, ")"));
   }
+  if (spec.push.adaptive.has_value() && flags.state_dir.empty() && flags.evaluate.empty()) {
+    return absl::InvalidArgumentError(
+        "--state_dir: missing (expected a folder for the worker's state, to which push: adaptive "
+        "returns, got none)");
+  }
   ASSIGN_OR_RETURN(std::vector<std::string> addresses,
                    ParseAddresses(flags.addresses, spec.server_count));
   ASSIGN_OR_RETURN(
@@ -253,6 +258,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .loss_scaling = task.loss_scaling(),
                    .stop_on_divergence = task.stop_on_divergence,
                    .divergence_advice = DivergenceAdvice(setup.config),
+                   .adaptive = setup.spec.push.adaptive,
                    .output = setup.output},
                   {.client = *client,
                    .model = *model,

@@ -11,6 +11,7 @@
 #include "client/encode/state_folder.h"
 #include "common/median.h"
 #include "common/status_macros.h"
+#include "proto/precision.pb.h"
 
 namespace thinwire {
 namespace {
@@ -80,7 +81,9 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
   absl::StatusOr<Ending> ending = JoinAndTrain();
   while (!ending.ok() && parts_.client.rolled_back()) {
-    LOG(WARNING) << ending.status().message();
+    // Returns of adaptive precision are no failures.
+    LOG_AT_LEVEL(options_.adaptive.has_value() ? google::GLOG_INFO : google::GLOG_WARNING)
+        << ending.status().message();
     ending = JoinAndTrain();
   }
   return ending;
@@ -88,11 +91,15 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
 
 absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
   ASSIGN_OR_RETURN(next_, Join());
-  const auto lost = [this] { return options_.stop_on_divergence && divergence_.loss_is_lost(); };
+  const auto lost = [this] {
+    return options_.stop_on_divergence && divergence_.loss_is_lost() && !IsInTrial(next_);
+  };
+  RETURN_IF_ERROR(TestTrial(next_));
   while (!is_over(next_) && !lost() && !parts_.stop() && !parts_.client.retired()) {
     const Step step = next_;
     ASSIGN_OR_RETURN(next_, TrainStep(step));
     ReportStep(step);
+    RETURN_IF_ERROR(TestTrial(next_));
     RETURN_IF_ERROR(AwaitDeals(next_));
     const uint64_t epoch = parts_.sampler.epoch(step);
     if (parts_.sampler.epoch(next_) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
@@ -128,6 +135,10 @@ absl::StatusOr<Step> Trainer::Join() {
   }
   ASSIGN_OR_RETURN(const Step step, parts_.client.Join(initial));
   if (follows_rollback) parts_.sampler.ForgetDeals();
+  // The steps of a discarded trial do not count.
+  if (follows_rollback && options_.adaptive.has_value()) {
+    divergence_ = DivergenceWatch(GuessingLoss(parts_.train.labels));
+  }
   RETURN_IF_ERROR(AwaitDeals(step));
   const Step end = parts_.sampler.EpochBegin(options_.epochs);
   if (!follows_rollback) {
@@ -369,6 +380,50 @@ absl::StatusOr<BatchResult> Trainer::TestParameters() {
   if (!options_.averages) return Evaluate(parts_.model, parts_.test);
   ModelParameters averages;
   return TestServerParameters(parts_.client, parts_.model, parts_.test, averages);
+}
+
+bool Trainer::IsInTrial(Step step) const {
+  const std::optional<Step> begin = parts_.client.trial();
+  if (!begin.has_value()) return false;
+  const Step trial_end = *begin + options_.adaptive->speculate_steps;
+  // The lead ends the trial at once if it is longer than the run.
+  return step < trial_end && trial_end < parts_.sampler.EpochBegin(options_.epochs);
+}
+
+absl::Status Trainer::TestTrial(Step step) {
+  const std::optional<Step> begin = parts_.client.trial();
+  if (!begin.has_value() || step < *begin) return absl::OkStatus();
+  const uint64_t steps = options_.adaptive->speculate_steps, done = step - *begin;
+  const Step end = parts_.sampler.EpochBegin(options_.epochs);
+  // Tests follow steps * i / kTestsPerTrial steps, for i = 0 to kTestsPerTrial.
+  const uint64_t i = (done * kTestsPerTrial + steps - 1) / steps;
+  if (i > kTestsPerTrial || steps * i / kTestsPerTrial != done) return absl::OkStatus();
+  if (done > 0 && *begin + steps >= end)
+    return absl::OkStatus();  // the trial is longer than the run
+  RETURN_IF_ERROR(parts_.client.WaitAll());
+  if (done == 0 || trial_tested_ < *begin || trial_tested_ >= step) {
+    trial_seconds_.clear();
+  } else {
+    trial_seconds_.push_back(absl::ToDoubleSeconds(stopwatch_.elapsed() - trial_elapsed_) /
+                             static_cast<double>(step - trial_tested_));
+  }
+  trial_tested_ = step;
+  trial_elapsed_ = stopwatch_.elapsed();
+  // The evaluator may be lost while the other workers wait for the decision.
+  ASSIGN_OR_RETURN(bool evaluates, Evaluates());
+  while (!evaluates && done == steps && !parts_.client.IsDealt(step)) {
+    RETURN_IF_ERROR(parts_.client.RefreshLive());
+    ASSIGN_OR_RETURN(evaluates, Evaluates());
+  }
+  if (!evaluates) return absl::OkStatus();
+  RETURN_IF_ERROR(Test());
+  PrecisionTest test;
+  test.set_step(step.value);
+  test.set_accuracy(test_->accuracy());
+  if (!trial_seconds_.empty()) test.set_seconds_per_step(Median(trial_seconds_));
+  test.set_end(end.value);
+  parts_.client.ReportTest(test);
+  return absl::OkStatus();
 }
 
 void Trainer::KeepBest(uint64_t epoch) {

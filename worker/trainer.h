@@ -13,6 +13,11 @@
 //                if an operator has removed the worker, or after an error
 //   write        the evaluator writes the model file, if there is one
 //
+// In a trial of push: adaptive (docs/adaptive_precision.md), the evaluator also tests its replica
+// before the first step, seven times in between, and after the last step, and the client sends the
+// accuracies to the lead. A loss that is not finite does not end the training, because the trial
+// can be discarded.
+//
 // If the servers continue from an earlier step, the worker joins again and goes on from that step.
 // An epoch that ends again is evaluated again. The model's buffers stay as they are.
 //
@@ -63,6 +68,7 @@
 #include "client/encode/local_steps.h"
 #include "common/ids.h"
 #include "common/spec/local_steps_spec.h"
+#include "common/spec/push_spec.h"
 #include "common/spec/task_spec.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
@@ -121,6 +127,7 @@ struct TrainerOptions {
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
   bool stop_on_divergence = true;
   std::string divergence_advice;             // what usually helps; "" if unknown
+  std::optional<AdaptiveSpec> adaptive;      // set with push: adaptive
   std::optional<ModelOutputOptions> output;  // unset: no model file is written
 };
 
@@ -196,6 +203,11 @@ class Trainer {
   absl::Status Test();
   // Returns the test result of the parameters that the evaluator tests.
   absl::StatusOr<BatchResult> TestParameters();
+  // Returns whether STEP lies in a trial that the lead will end.
+  bool IsInTrial(Step step) const;
+  // If the trial is tested before STEP, measures its time, and the evaluator tests its replica. At
+  // the end of the trial, blocks until the test is made or the lead has decided.
+  absl::Status TestTrial(Step step);
   // Writes the model that Test() has tested, if it is the best. Logs an error instead of returning
   // it, because the end of a later epoch may succeed.
   void KeepBest(uint64_t epoch);
@@ -248,6 +260,11 @@ class Trainer {
   uint64_t nonfinite_gradients_ = 0;
   DivergenceWatch divergence_;
   bool batch_was_finite_ = true;  // false: the first batch with a lost loss had a bad example
+
+  // The training time at the last test of the trial, and the times of a step between two tests.
+  absl::Duration trial_elapsed_;
+  Step trial_tested_;
+  std::vector<double> trial_seconds_;
 
   uint64_t steps_ = 0;
   uint64_t examples_ = 0;

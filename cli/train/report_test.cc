@@ -137,6 +137,36 @@ TEST(ReportTest, RepeatedStepsAndDroppedResidualsAreShown) {
   EXPECT_EQ(report["dropped_residuals"], 3);
 }
 
+TEST(ReportTest, TheDecisionsOfAdaptivePrecisionAreShown) {
+  TrainResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["precision_decisions"].is_null());
+  result.config.mutable_compression()->set_push(Compression::Push::adaptive);
+  WorkerEvent event;
+  event.mutable_step()->mutable_counters()->set_rollbacks(1);
+  event.mutable_step()->mutable_counters()->set_repeated_steps(16);
+  result.record.Apply(event);
+  PrecisionDecision decision;
+  decision.set_step(100);
+  decision.set_next_step(1200);
+  decision.set_accuracy(0.5);
+  decision.set_chosen("fp32");
+  PrecisionDecision::Candidate& candidate = *decision.add_candidate();
+  candidate.set_name("fp32");
+  candidate.set_predicted_accuracy(0.75);
+  candidate.set_deviation(0.01);
+  candidate.set_seconds_per_step(0.25);
+  result.totals.emplace().decisions = {decision};
+  const std::string table = ReportTable(result);
+  EXPECT_THAT(table, HasSubstr("16 steps were repeated after 1 rollback, with the returns of "
+                               "adaptive precision\n"));
+  EXPECT_THAT(table, HasSubstr("decision at 100          fp32 up to step 1200, predicted: fp32 "
+                               "75.0 +- 1.0 % at 0.25 s a step\n"));
+  const ordered_json shown = ReportJson(result)["precision_decisions"];
+  ASSERT_EQ(shown.size(), 1u);
+  EXPECT_EQ(shown[0]["chosen"], "fp32");
+  EXPECT_EQ(shown[0]["candidates"][0]["predicted_accuracy"], 0.75);
+}
+
 TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
   EXPECT_EQ(ReportJson(Result())["diverged"], "");
   TrainResult result = Result();

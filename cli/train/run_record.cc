@@ -300,7 +300,11 @@ uint64_t ServerTotals::max_staleness() const {
 
 ServerTotals TotalsOf(std::span<const StatusReply> replies) {
   ServerTotals totals;
-  if (!replies.empty()) totals.rule = RuleStatusOf(replies.front());
+  if (!replies.empty()) {
+    totals.rule = RuleStatusOf(replies.front());
+    const auto& decisions = replies.front().precision_decisions();
+    totals.decisions.assign(decisions.begin(), decisions.end());
+  }
   for (const StatusReply& reply : replies) {
     AddCounters(reply, totals.counters);
     totals.noise.Add(reply);

@@ -15,6 +15,7 @@
 #include "cli/process/process.h"
 #include "common/ids.h"
 #include "proto/control.pb.h"
+#include "proto/precision.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {
@@ -163,7 +164,8 @@ struct ServerTotals {
   NoiseSums noise;
   RuleStatus rule;  // in force at server 0
   BatchStatus batch;
-  uint64_t updates = 0;  // of the shard with the most
+  std::vector<PrecisionDecision> decisions;  // of push: adaptive
+  uint64_t updates = 0;                      // of the shard with the most
 
   // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
   void ForEachCounter(

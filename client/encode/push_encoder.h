@@ -65,7 +65,8 @@ class PushEncoder {
   absl::StatusOr<Encoded> Finish();
 
   // Encodes all later pushes of shard s with SPECS[s]. SendDense goes before. Errors:
-  // InvalidArgument if a spec describes no valid codec. REQUIRES: SPECS has one element per shard.
+  // InvalidArgument if a spec describes no valid codec. REQUIRES: SPECS has one element per shard,
+  // or none, which ends the effect of the last call.
   absl::Status UseCodecs(std::vector<CodecSpec> specs);
   // Encodes all later pushes with the dense codec CODEC, which needs no settings.
   void SendDense(CodecId codec);

@@ -30,6 +30,14 @@ CodecSpec VectorSpec(const CodecSpec& matrices) {
   return {.id = CarriesParameters(id) ? id : CodecId::kFp8E5m2};
 }
 
+std::vector<CodecSpec> ShardSpecs(const CodecSpec& matrices, const Partition& partition) {
+  std::vector<CodecSpec> specs;
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    specs.push_back(partition.HoldsVectors(ShardId{s}) ? VectorSpec(matrices) : matrices);
+  }
+  return specs;
+}
+
 absl::StatusOr<PushSchedule> PushSchedule::Make(const CodecSpec& push, const PushWarmup& warmup,
                                                 uint64_t planned_steps) {
   RETURN_IF_ERROR(CheckCodec(push, push.density));

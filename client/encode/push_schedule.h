@@ -12,10 +12,12 @@
 #define THINWIRE_CLIENT_ENCODE_PUSH_SCHEDULE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "common/partition.h"
 #include "common/spec/push_spec.h"
 
 namespace thinwire {
@@ -25,6 +27,8 @@ namespace client {
 // Returns the codec for vectors in a step that encodes matrices with the codec MATRICES. The result
 // is a dense codec of 8 bits or more.
 CodecSpec VectorSpec(const CodecSpec& matrices);
+// Returns the spec of each shard of PARTITION if matrices use the codec MATRICES.
+std::vector<CodecSpec> ShardSpecs(const CodecSpec& matrices, const Partition& partition);
 
 // Immutable.
 class PushSchedule {

@@ -290,7 +290,10 @@ void ServerLink::SendHeartbeat() {
   request.set_worker(parts_.options.worker.value);
   request.set_incarnation(incarnation_.value);
   request.set_epoch(epoch_.value);
-  if (server_ == ServerId{0}) parts_.deals.FillIn(request);
+  if (server_ == ServerId{0}) {
+    parts_.deals.FillIn(request);
+    parts_.report.FillIn(request);
+  }
   // The callback shares ownership of the loop. A reply that arrives after the loop has stopped is
   // dropped by the loop.
   parts_.transport.Heartbeat(

@@ -16,8 +16,10 @@
 #include "absl/time/time.h"
 #include "client/options/client_options.h"
 #include "common/ids.h"
+#include "proto/control.pb.h"
 #include "proto/counters.h"
 #include "proto/frame.h"
+#include "proto/precision.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
@@ -71,6 +73,21 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     waiting_ = std::move(waiting);
     wait_names_workers_ |= !waiting_.empty();
+  }
+  // Records a test of the present trial (Client::ReportTest).
+  void AddTest(PrecisionTest test) {
+    absl::MutexLock lock(&mu_);
+    tests_.push_back(std::move(test));
+  }
+  void ClearTests() {
+    absl::MutexLock lock(&mu_);
+    tests_.clear();
+  }
+  // Sets the tests in a heartbeat to the lead. Every heartbeat has all of them, because a heartbeat
+  // may be lost.
+  void FillIn(HeartbeatRequest& request) const {
+    absl::MutexLock lock(&mu_);
+    request.mutable_tests()->Assign(tests_.begin(), tests_.end());
   }
   // Records the step of the next checkpoint of the servers.
   void set_checkpoint_step(std::optional<Step> step) {
@@ -145,6 +162,7 @@ class StatusReport {
   uint64_t lead_report_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);
+  std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
   std::string outage_ ABSL_GUARDED_BY(mu_);
   // Since the last BeginWait: a text of set_waiting() or set_outage() was not empty.

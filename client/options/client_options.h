@@ -42,6 +42,9 @@ struct ClientOptions {
   // `push` and `warmup`. Candidates are in order of preference: the most exact first.
   std::optional<ChoiceRule> choose;
   std::vector<CodecSpec> candidates;
+  // push: adaptive. The lead chooses the arm of each generation. The arm `fastest` is the rule of
+  // `choose`; `push` and `warmup` have no effect.
+  std::vector<AdaptiveSpec::Arm> arms;
   // The codec in which servers send whole parameters. nullopt: the client reads the published
   // parameters, as deltas from the version of its replica (docs/deltas.md).
   std::optional<CodecId> pull = CodecId::kFp32;

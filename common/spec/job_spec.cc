@@ -85,6 +85,9 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
     problems.Add("push", absl::StrCat("adaptive is only valid with mode: sync (got mode: ",
                                       std::string(job.rule.mode()), ")"));
   }
+  if (job.push.adaptive.has_value() && job.auto_rule) {
+    problems.Add("push", "adaptive is only valid without auto_backup (got auto_backup: true)");
+  }
   if (job.push.adaptive.has_value() &&
       job.sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
     problems.Add("push", "adaptive is only valid with selection_rest: server (got workers)");

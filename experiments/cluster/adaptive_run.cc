@@ -4,17 +4,16 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "client/encode/push_schedule.h"
-#include "common/curve/arm_choice.h"
 #include "common/spec/push_spec.h"
 #include "common/status_macros.h"
 #include "experiments/cluster/fastest_codecs.h"
 #include "experiments/cluster/run_record.h"
+#include "server/edge/lead/precision_choice.h"
 
 namespace thinwire::lab {
 namespace {
@@ -25,12 +24,7 @@ constexpr double kLargestError = 1;
 // Returns the push codec of each shard with ARM.
 std::vector<CodecSpec> CodecsOf(const AdaptiveSpec::Arm& arm, const LabCluster& cluster) {
   if (arm.fastest) return FastestCodecs(cluster.spec(), cluster.partition());
-  std::vector<CodecSpec> codecs;
-  for (uint32_t s = 0; s < cluster.partition().shard_count(); ++s) {
-    const bool vectors = cluster.partition().HoldsVectors(ShardId{s});
-    codecs.push_back(vectors ? client::VectorSpec(arm.codec) : arm.codec);
-  }
-  return codecs;
+  return client::ShardSpecs(arm.codec, cluster.partition());
 }
 
 // A finished trial.
@@ -77,11 +71,8 @@ class AdaptiveRun {
 absl::StatusOr<RunResult> AdaptiveRun::Run() {
   const Step end = cluster_.end();
   while (true) {
-    // After trials at the end of the run, no steps would remain for the chosen arm.
-    const auto tries_at = [&](Step step) { return step + spec_.speculate_steps < end; };
-    Step next = step() + spec_.speculate_steps + spec_.continue_steps;
-    if (!tries_at(next)) next = end;
-    if (tries_at(step())) RETURN_IF_ERROR(Decide(next));
+    const Step next = NextDecision(spec_, step(), end);
+    if (TrialsBeginAt(spec_, step(), end)) RETURN_IF_ERROR(Decide(next));
     RETURN_IF_ERROR(cluster_.Begin({.begin = state(),
                                     .end = next,
                                     .codecs = CodecsOf(spec_.arms[current_.value_or(0)], cluster_)},
@@ -135,10 +126,7 @@ void AdaptiveRun::Prune(const std::vector<std::optional<FinishedTrial>>& trials)
 }
 
 absl::Status AdaptiveRun::Decide(Step next) {
-  PrecisionDecision decision;
-  decision.set_step(step().value);
-  decision.set_next_step(next.value);
-  decision.set_seconds(absl::ToDoubleSeconds(cluster_.now()));
+  const double seconds = absl::ToDoubleSeconds(cluster_.now());
   std::future<absl::StatusOr<TestResult>> start;
   std::vector<std::optional<FinishedTrial>> tried(spec_.arms.size());
   for (size_t arm = 0; arm < tried.size(); ++arm) {
@@ -146,42 +134,23 @@ absl::Status AdaptiveRun::Decide(Step next) {
     ASSIGN_OR_RETURN(tried[arm], Try(arm, start.valid() ? nullptr : &start));
   }
   ASSIGN_OR_RETURN(const TestResult test, start.get());
-  decision.set_accuracy(test.accuracy);
   // Only the first trials of the arms begin without residuals of other codecs.
   if (spec_.prune && !current_.has_value()) Prune(tried);
 
-  std::vector<Trial> trials;
-  std::vector<size_t> arms;       // of `trials`
-  std::optional<size_t> current;  // in `trials`
+  std::vector<ArmTrial> trials;
   for (size_t arm = 0; arm < tried.size(); ++arm) {
-    if (removed_[arm]) continue;
-    if (arm == current_) current = trials.size();
-    trials.push_back(tried[arm]->trial);
-    arms.push_back(arm);
-  }
-  const ArmChoice choice = ChooseArm(trials,
-                                     {.accuracy = test.accuracy,
-                                      .step = static_cast<double>(step().value),
-                                      .next_decision = static_cast<double>(next.value)},
-                                     current);
-  for (size_t arm = 0, i = 0; arm < tried.size(); ++arm) {
     if (!tried[arm].has_value()) continue;
-    PrecisionDecision::Candidate& candidate = *decision.add_candidate();
-    candidate.set_name(std::string(ArmName(spec_.arms[arm])));
-    candidate.set_seconds_per_step(tried[arm]->trial.seconds_per_step);
-    candidate.set_encoding_error(tried[arm]->encoding_error);
-    if (removed_[arm]) continue;
-    const ArmGain& gain = choice.gains[i++];
-    candidate.set_predicted_accuracy(gain.predicted.mean);
-    candidate.set_deviation(gain.predicted.deviation);
-    candidate.set_gain_per_second(gain.per_second);
-    candidate.set_gain_deviation(gain.deviation);
+    trials.push_back({.arm = arm,
+                      .trial = tried[arm]->trial,
+                      .encoding_error = tried[arm]->encoding_error,
+                      .removed = removed_[arm]});
   }
-  current_ = arms[choice.chosen];
-  decision.set_chosen(std::string(ArmName(spec_.arms[*current_])));
+  PrecisionChoice choice = ChoosePrecision(spec_, trials, step(), test.accuracy, next, current_);
+  choice.decision.set_seconds(seconds);
+  current_ = choice.arm;
   record_->Adopt(*tried[*current_]->record);
   state_ = std::move(tried[*current_]->end);
-  decisions_.push_back(std::move(decision));
+  decisions_.push_back(std::move(choice.decision));
   return absl::OkStatus();
 }
 

@@ -136,6 +136,12 @@ absl::Status Job::Recover() {
   RETURN_IF_ERROR(stored_.Recover(*options_.durable, clock_.Now()));
   recovered_ = stored_.run().has_value();
   checkpoints_.Start(recovered_);
+  if (leads() && options_.adaptive.has_value()) {
+    precision_ = std::make_unique<PrecisionLead>(*options_.adaptive, *options_.durable->files,
+                                                 options_.durable->folder, dealer_);
+    RETURN_IF_ERROR(precision_->Start(recovered_ ? stored_.run()->run : identity_.run, recovered_));
+    checkpoints_.Plan(precision_->snapshot());
+  }
   if (!recovered_) return absl::OkStatus();
   RETURN_IF_ERROR(scaler_.ReserveRestored());
   dealer_.Resume(clock_.Now());
@@ -317,6 +323,7 @@ JoinReply Job::ReplyOf(WorkerId worker, Incarnation incarnation,
   }
   if (leads()) {
     deal_lead_.FillIn(reply);
+    if (precision_ != nullptr) precision_->FillIn(reply);
     reply.set_token(tokens_.Of(worker, incarnation));
   }
   return reply;
@@ -350,7 +357,15 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   const Incarnation incarnation{request.incarnation()};
   // A heartbeat with another epoch renews no lease: its sender joined an earlier process of this
   // server, but not this process.
-  if (request.epoch() == identity_.epoch.value) RenewLease(worker, incarnation);
+  if (request.epoch() == identity_.epoch.value) {
+    RenewLease(worker, incarnation);
+    if (precision_ != nullptr && !stopping() && incarnation == membership_.of(worker).incarnation) {
+      if (const absl::Status added = precision_->Add(request); !added.ok()) {
+        options_.durable->failed(added);
+      }
+      AdaptPrecision();
+    }
+  }
   HeartbeatReply reply;
   reply.set_generation(identity_.generation.value);
   reply.set_epoch(identity_.epoch.value);
@@ -452,6 +467,10 @@ absl::Status Job::CheckMode(const Rule& rule) const {
                                       rule.fold == Fold::kPush ? "sync or backup" : "ssp or async",
                                       ", got ", std::string(rule.mode()), ")"));
   }
+  if (options_.adaptive.has_value() && rule.mode() != "sync") {
+    problems.Add("mode", absl::StrCat("not possible with push: adaptive (expected sync, got ",
+                                      std::string(rule.mode()), ")"));
+  }
   return problems.ToStatus();
 }
 
@@ -496,7 +515,7 @@ void Job::Rollback(RollbackRequest request, Done<RollbackReply> done) {
 void Job::Status(Done<StatusReply> done) {
   control_.Post([this, done = std::move(done)] {
     GatherStatus({identity_, options_.insecure, model_, membership_, scaler_, deal_lead_,
-                  checkpoints_, counters_, frames_, journal_, clock_},
+                  precision_.get(), checkpoints_, counters_, frames_, journal_, clock_},
                  control_.post(), done);
   });
 }
@@ -554,6 +573,7 @@ void Job::HandleTick() {
   if (leads() && model_.Get() != nullptr) {
     scaler_.Tick(live.empty() || live.back().value < scaler_.target());
     TuneRule();
+    AdaptPrecision();
   }
   admission_.Tick(now);
   joins_.Answer();
@@ -579,6 +599,15 @@ void Job::TuneRule() {
           if (chosen.has_value()) scaler_.Adjust(rule, chosen->rule, chosen->reason);
         });
   });
+}
+
+void Job::AdaptPrecision() {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (precision_ == nullptr || model == nullptr || stopping()) return;
+  const auto returns_to = precision_->Update(model->frontier(), checkpoints_.kept());
+  if (!returns_to.ok()) return options_.durable->failed(returns_to.status());
+  checkpoints_.Plan(precision_->snapshot());
+  if (returns_to->has_value()) checkpoints_.ReturnTo(**returns_to);
 }
 
 void Job::SendWaitNotices(absl::Time now) {
@@ -621,7 +650,8 @@ void Job::HandleStop(std::function<void()> done) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return end({});
   journal_.Flush();  // posts the events of all records to the strands
-  checkpoints_.SaveLast();
+  // A server that is started again begins the present trial again.
+  if (precision_ == nullptr || precision_->MaySave(model->frontier())) checkpoints_.SaveLast();
   // The end is posted to the control thread, behind the last part of the checkpoint there.
   model->ForAllShards<int>(
       [](ShardHost&, Shard&) { return 0; },

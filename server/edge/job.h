@@ -13,7 +13,8 @@
 //
 // JoinQueue makes new worker processes wait for their numbers, DealLead deals the examples, Scaler
 // changes the number of workers and the mode, WaitTuner chooses the numbers of the mode,
-// JobCheckpoints makes checkpoints and goes back to them.
+// PrecisionLead chooses the push codec by trials, JobCheckpoints makes checkpoints and goes back to
+// them.
 //
 // With durability: log, every event and every change of a member is in the event log before any of
 // its effects leaves the server, and Recover() continues from the state that the log and the newest
@@ -41,6 +42,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/spec/push_spec.h"
 #include "common/spec/rule.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
@@ -61,6 +63,7 @@
 #include "server/edge/lead/deal_lead.h"
 #include "server/edge/lead/dealer.h"
 #include "server/edge/lead/peers.h"
+#include "server/edge/lead/precision_lead.h"
 #include "server/edge/lead/scaler.h"
 #include "server/edge/lead/wait_tuner.h"
 #include "server/edge/membership.h"
@@ -94,6 +97,7 @@ struct JobOptions {
   // ScheduleSpec::largest_batch of `schedule: noise_scale`; nullopt: the batch does not grow.
   std::optional<uint64_t> largest_batch;
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
+  std::optional<AdaptiveSpec> adaptive;   // push: adaptive; needs durability: checkpoint
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
   Epoch epoch;
@@ -234,6 +238,8 @@ class Job {
   // At the lead of a job with auto_rule: measures the workers' steps, and changes the rule if it is
   // due.
   void TuneRule();
+  // At the lead of a job with push: adaptive: sends all processes back to a snapshot if it is due.
+  void AdaptPrecision();
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
 
@@ -275,7 +281,8 @@ class Job {
   Admission admission_;
   Dealer dealer_;  // only the lead uses it
   DealLead deal_lead_;
-  JoinQueue joins_;  // only the lead uses it
+  std::unique_ptr<PrecisionLead> precision_;  // set at the lead of a job with push: adaptive
+  JoinQueue joins_;                           // only the lead uses it
   Scaler scaler_;
   WaitTuner tuner_;
   JobCheckpoints checkpoints_;

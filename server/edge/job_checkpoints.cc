@@ -159,6 +159,11 @@ void JobCheckpoints::GoBack(Step step, Generation generation,
   });
 }
 
+void JobCheckpoints::ReturnTo(Step step) {
+  // The other servers then have a lower generation than the lead and follow it (rollback_plan.h).
+  GoBack(step, parts_.identity.generation + 1, [](const absl::Status&) {});
+}
+
 ServerCheckpoints JobCheckpoints::OwnCheckpoints() const {
   const std::shared_ptr<const HostedModel> model = parts_.model.Get();
   return {.run = parts_.identity.run,

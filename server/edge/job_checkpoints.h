@@ -80,6 +80,16 @@ class JobCheckpoints {
   // Returns the newest step that this server, the lead, has announced; nullopt: none.
   std::optional<Step> announced() const;
 
+  // At the lead of an aligned job: makes checkpoints only of the steps of later calls, instead of at
+  // intervals; nullopt: none now.
+  void Plan(std::optional<Step> step) { lead_->Plan(step); }
+  // At the lead of an aligned job: sends all servers back to STEP under the next generation.
+  // REQUIRES: every server has a checkpoint of STEP.
+  void ReturnTo(Step step);
+  // Returns the newest step of which every server has a checkpoint, as far as the lead knows;
+  // nullopt: none yet.
+  std::optional<Step> kept() const { return lead_ == nullptr ? std::nullopt : lead_->kept(); }
+
   // Starts the checkpoints that are due, and calls the other servers.
   void Tick(absl::Time now);
   // With durability: checkpoint, saves the first values as soon as the shards have them.

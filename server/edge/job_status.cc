@@ -66,6 +66,7 @@ StatusReply ServerStatus(const StatusParts& parts) {
   SetRule(parts.scaler.rule(), reply);
   reply.set_target_workers(parts.scaler.target());
   parts.deal_lead.FillIn(reply);
+  if (parts.precision != nullptr) parts.precision->FillIn(reply);
   parts.counters.FillIn(reply);
   parts.checkpoints.FillIn(reply);
   reply.set_buffered_bytes(parts.frames.held_bytes());

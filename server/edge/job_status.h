@@ -11,6 +11,7 @@
 #include "server/edge/job_checkpoints.h"
 #include "server/edge/job_identity.h"
 #include "server/edge/lead/deal_lead.h"
+#include "server/edge/lead/precision_lead.h"
 #include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
 #include "server/edge/model/counters.h"
@@ -28,6 +29,7 @@ struct StatusParts {
   const Membership& membership;
   const Scaler& scaler;
   const DealLead& deal_lead;
+  const PrecisionLead* precision;  // null: the server is not the lead, or push is not adaptive
   const JobCheckpoints& checkpoints;
   const Counters& counters;
   const FrameBudget& frames;

@@ -17,6 +17,9 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
                    settings.server.value);
   problems.Require(spec.server_count == 1 || settings.server.value != 0 || peers != nullptr,
                    "addresses", "the address of every server", "none");
+  problems.Require(!spec.push.adaptive.has_value() ||
+                       spec.recovery.durability == Durability::kCheckpoint,
+                   "push", "durability: checkpoint with adaptive", "another durability");
   RETURN_IF_ERROR(problems.ToStatus());
   JobOptions options;
   options.name = spec.name;
@@ -31,6 +34,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.staleness = spec.staleness;
   if (spec.schedule.grows_batch()) options.largest_batch = spec.schedule.largest_batch;
   options.publish = spec.publish;
+  options.adaptive = spec.push.adaptive;
   options.lease = spec.lease;
   options.start_timeout = spec.start_timeout;
   options.epoch = settings.epoch;

@@ -41,7 +41,11 @@ CheckpointLead::CheckpointLead(std::string job, uint32_t server_count, Peers* pe
 
 void CheckpointLead::Tick(absl::Time now, absl::Duration interval) {
   if (ended_) return;
-  if (settled_) Announce(now, interval);
+  if (settled_ && plans_) {
+    AnnouncePlanned();
+  } else if (settled_) {
+    Announce(now, interval);
+  }
   const bool due = ask_now_ || !settled_ || now - last_ask_ >= kFollowInterval;
   if (!due || pending_count_ > 0) return;
   last_ask_ = now;
@@ -140,6 +144,15 @@ void CheckpointLead::Announce(absl::Time now, absl::Duration interval) {
   const auto ahead = static_cast<uint64_t>(std::ceil(kSecondsAhead * steps_per_second_));
   announced_ = frontier_ + std::max(kLeastStepsAhead, ahead);
   last_announcement_ = now;
+  ask_now_ = true;
+}
+
+void CheckpointLead::AnnouncePlanned() {
+  if (!planned_.has_value() || planned_ <= announced_.value_or(Step{})) return;
+  frontier_ = std::max(frontier_, server_.checkpoints().frontier);
+  // As in Announce: the servers must know the step to keep.
+  if (!all_answered_ || frontier_ < announced_.value_or(Step{})) return;
+  announced_ = planned_;
   ask_now_ = true;
 }
 

@@ -47,6 +47,11 @@ class CheckpointLead {
   // checkpoints.
   void Tick(absl::Time now, absl::Duration interval);
 
+  // From now on announces STEP instead of steps at intervals; nullopt: none.
+  void Plan(std::optional<Step> step) {
+    plans_ = true;
+    planned_ = step;
+  }
   // Returns the newest announced step; nullopt: none yet.
   std::optional<Step> announced() const { return announced_; }
   // Returns the newest step of which every server has a checkpoint, as far as the lead knows;
@@ -62,6 +67,7 @@ class CheckpointLead {
   void Decide();
   void Order(const RollbackOrder& order);
   void Announce(absl::Time now, absl::Duration interval);
+  void AnnouncePlanned();
   // Returns whether every server has a checkpoint of the announced step or of a later one.
   bool AllHaveAnnounced() const;
   void Fail(const absl::Status& status);
@@ -80,6 +86,8 @@ class CheckpointLead {
   bool all_answered_ = false;  // all servers have answered in the same round of calls at least once
   bool ended_ = false;         // the lead goes back, or the job has failed
 
+  bool plans_ = false;  // Plan was called
+  std::optional<Step> planned_;
   std::optional<Step> announced_;
   std::optional<Step> kept_;
   std::optional<absl::Time> last_announcement_;

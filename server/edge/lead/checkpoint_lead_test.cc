@@ -92,6 +92,25 @@ TEST_F(CheckpointLeadTest, AStepIsAnnouncedTwoSecondsAheadOfTheFrontier) {
   EXPECT_EQ(peers_.follows.back().checkpoint_step(), 320u) << "announced at once";
 }
 
+TEST_F(CheckpointLeadTest, PlannedStepsAreAnnouncedAtOnceAndInsteadOfOthers) {
+  own_.steps = {{0}};
+  peers_.reply = Reply(1, {0});
+  Make(/*settled=*/true);
+  lead_->Plan(std::nullopt);
+  Tick(absl::ZeroDuration(), 5);
+  Tick(3 * kInterval, 50);
+  EXPECT_EQ(lead_->announced(), std::nullopt);
+  lead_->Plan(Step{90});
+  Tick(absl::ZeroDuration(), 50);
+  EXPECT_EQ(lead_->announced(), Step{90});
+  EXPECT_EQ(peers_.follows.back().checkpoint_step(), 90u);
+  lead_->Plan(Step{200});
+  Tick(kInterval, 80);
+  EXPECT_EQ(lead_->announced(), Step{90}) << "the checkpoint of step 90 is not made yet";
+  Tick(kInterval, 90);
+  EXPECT_EQ(lead_->announced(), Step{200});
+}
+
 TEST_F(CheckpointLeadTest, ASlowRunAnnouncesAtLeastFourStepsAhead) {
   own_.steps = {{0}};
   peers_.reply = Reply(1, {0});

@@ -158,7 +158,9 @@ void Dealer::Promise() {
   // The step of a proposed deal stays one that no worker begins.
   if (proposed_.has_value() || progress_.empty()) return;
   const uint64_t last = deals_.empty() ? 0 : deals_.back().step();
-  dealt_until_ = std::max({dealt_until_, last, std::min(StepAhead().value, kLastDealStep)});
+  const uint64_t limit = limit_.has_value() ? limit_->value : kLastDealStep;
+  dealt_until_ =
+      std::max({dealt_until_, last, std::min({StepAhead().value, limit, kLastDealStep})});
 }
 
 void Dealer::FillIn(JoinReply& reply) {

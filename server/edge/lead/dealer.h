@@ -65,6 +65,8 @@ class Dealer {
 
   // Records that some worker may begin the steps up to and including LARGEST_NEXT.
   void Advance(Step largest_next, absl::Time now);
+  // No worker may begin LIMIT or a later step; nullopt: there is no limit.
+  void set_limit(std::optional<Step> limit) { limit_ = limit; }
   // Returns a step that no worker reaches in about kAhead, at least kLeastSteps after the largest
   // step so far.
   Step StepAhead() const;
@@ -114,11 +116,12 @@ class Dealer {
   const absl::Duration lease_;
   std::vector<Deal> deals_;
   std::vector<Deal> replayed_;
-  std::map<WorkerId, Step> replaced_;   // members of the last deal and their lost processes' steps
-  std::vector<WorkerId> new_members_;   // in the last call of Propose
-  absl::Time same_since_;               // the time of the first call with new_members_
-  uint32_t grown_accumulate_ = 0;       // the argument of the last call of Grow; 0: none
-  std::optional<Deal> proposed_;        // waits for Commit
+  std::map<WorkerId, Step> replaced_;  // members of the last deal and their lost processes' steps
+  std::vector<WorkerId> new_members_;  // in the last call of Propose
+  absl::Time same_since_;              // the time of the first call with new_members_
+  uint32_t grown_accumulate_ = 0;      // the argument of the last call of Grow; 0: none
+  std::optional<Deal> proposed_;       // waits for Commit
+  std::optional<Step> limit_;
   uint64_t dealt_until_ = 0;            // the largest one that a worker was told
   std::deque<Progress> progress_;       // of about the last kAhead, oldest first
   std::optional<absl::Time> known_at_;  // after a restart: the end of the wait for statements

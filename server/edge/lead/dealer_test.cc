@@ -58,6 +58,18 @@ TEST_F(DealerTest, WorkersMayBeginTheStepsOfThreeSeconds) {
   EXPECT_GE(DealtUntil(dealer_), 1000u + 280) << "a promise is kept";
 }
 
+TEST_F(DealerTest, NoWorkerMayBeginTheStepsFromTheLimitOn) {
+  dealer_.set_limit(Step{5});
+  dealer_.Advance(Step{0}, At(0));
+  EXPECT_EQ(DealtUntil(dealer_), 5u);
+  dealer_.Advance(Step{5}, At(1));
+  EXPECT_EQ(DealtUntil(dealer_), 5u);
+  dealer_.set_limit(Step{9});
+  EXPECT_EQ(DealtUntil(dealer_), 9u);
+  dealer_.set_limit(std::nullopt);
+  EXPECT_EQ(DealtUntil(dealer_), 13u);
+}
+
 TEST_F(DealerTest, ADealBeginsAtAStepThatNoWorkerHasBegun) {
   dealer_.Advance(Step{12}, At(0));
   EXPECT_EQ(DealtUntil(dealer_), 20u);

@@ -1,0 +1,131 @@
+#include "server/edge/lead/precision_lead.h"
+
+#include <glog/logging.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/memory/array_bytes.h"
+#include "common/memory/byte_chain.h"
+#include "common/status_macros.h"
+
+namespace thinwire {
+namespace {
+
+// Returns "fp32 71.2 +- 1.0 % at 0.52 s a step, fp8_e5m2 70.9 +- 1.1 % at 0.31 s a step".
+std::string CandidatesText(const PrecisionDecision& decision) {
+  std::string text;
+  for (const auto& candidate : decision.candidate()) {
+    absl::StrAppendFormat(&text, "%s%s %.1f +- %.1f %% at %.4g s a step", text.empty() ? "" : ", ",
+                          candidate.name(), 100 * candidate.predicted_accuracy(),
+                          100 * candidate.deviation(), candidate.seconds_per_step());
+  }
+  return text;
+}
+
+}  // namespace
+
+PrecisionLead::PrecisionLead(AdaptiveSpec spec, Files& files, const std::string& folder,
+                             Dealer& dealer)
+    : files_(files),
+      folder_(folder),
+      path_(absl::StrCat(folder, "/precision")),
+      dealer_(dealer),
+      rounds_(std::move(spec)) {
+  dealer_.set_limit(rounds_.limit());
+}
+
+absl::Status PrecisionLead::Start(RunId run, bool recovered) {
+  run_ = run;
+  if (!recovered) return Store();
+  const absl::StatusOr<ByteChain> file = files_.Read(path_);
+  if (absl::IsNotFound(file.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_,
+                     ": missing (expected the trials of push: adaptive; a state that was converted "
+                     "or imported has none)"));
+  }
+  RETURN_IF_ERROR(file.status());
+  const std::vector<std::byte> bytes = file->ToVector();
+  PrecisionState state;
+  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      state.run() != run.value) {
+    return absl::DataLossError(absl::StrCat(path_, ": not the state of the run's trials"));
+  }
+  const absl::Status restored = rounds_.Restore(std::move(state));
+  if (!restored.ok()) {
+    return absl::Status(restored.code(), absl::StrCat(path_, ": ", restored.message()));
+  }
+  dealer_.set_limit(rounds_.limit());
+  return absl::OkStatus();
+}
+
+absl::Status PrecisionLead::Add(const HeartbeatRequest& request) {
+  for (const PrecisionTest& test : request.tests()) {
+    if (returns_) break;  // the tests belong to the trial that has ended
+    const int before = rounds_.state().decision_size();
+    const TrialRounds::Action action = rounds_.Add(test);
+    RETURN_IF_ERROR(Perform(action));
+    if (rounds_.state().decision_size() > before) LogDecision();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Step>> PrecisionLead::Update(Step frontier, std::optional<Step> kept) {
+  if (!kept.has_value()) return std::nullopt;
+  if (!returns_) RETURN_IF_ERROR(Perform(rounds_.Advance(frontier, *kept)));
+  if (!returns_ || *kept != rounds_.begin()) return std::nullopt;
+  LOG(INFO) << "adaptive precision: all processes return to step " << rounds_.begin() << " for "
+            << (rounds_.tries() ? "a trial of " : "") << "candidate " << rounds_.arm();
+  return rounds_.begin();
+}
+
+absl::Status PrecisionLead::Perform(TrialRounds::Action action) {
+  if (action == TrialRounds::Action::kNone) return absl::OkStatus();
+  returns_ = action == TrialRounds::Action::kReturn;
+  // Until the return, the workers stay at the end of the trial.
+  if (!returns_) dealer_.set_limit(rounds_.limit());
+  return Store();
+}
+
+absl::Status PrecisionLead::Store() {
+  PrecisionState state = rounds_.state();
+  state.set_run(run_.value);
+  const std::string text = state.SerializeAsString();
+  const std::string temporary = path_ + ".tmp";
+  const absl::Status removed = files_.Remove(temporary);
+  if (!absl::IsNotFound(removed)) RETURN_IF_ERROR(removed);
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files_.Create(temporary));
+  RETURN_IF_ERROR(file->Append(CopyArray(std::as_bytes(std::span(text)))));
+  RETURN_IF_ERROR(file->Sync());
+  RETURN_IF_ERROR(files_.Rename(temporary, path_));
+  return files_.SyncFolder(folder_);
+}
+
+bool PrecisionLead::MaySave(Step frontier) const {
+  const std::optional<Step> next = rounds_.snapshot();
+  return !returns_ && !rounds_.tries() && (!next.has_value() || frontier <= *next);
+}
+
+void PrecisionLead::LogDecision() const {
+  const PrecisionDecision& decision = rounds_.state().decision().rbegin()[0];
+  LOG(INFO) << "adaptive precision: " << decision.chosen() << " from step " << decision.step()
+            << " to " << decision.next_step()
+            << ", predicted test accuracy there: " << CandidatesText(decision);
+}
+
+void PrecisionLead::FillIn(JoinReply& reply) const {
+  reply.set_push_candidate(rounds_.arm());
+  if (rounds_.tries()) reply.set_trial_step(rounds_.begin().value);
+}
+
+void PrecisionLead::FillIn(StatusReply& reply) const {
+  *reply.mutable_precision_decisions() = rounds_.state().decision();
+}
+
+}  // namespace thinwire
