@@ -111,16 +111,25 @@ TEST(ParameterServerRunTest, ARoundOfBackupClosesWithTheFirstPushes) {
 }
 
 TEST(ParameterServerRunTest, TestsUseTheAveragesAndTrainingDoesNot) {
-  RunSpec spec = SpecOf(Rule::Async(3));
-  spec.job.schedule.learning_rate = 0.5;
-  const QuadraticPlan plan = {.workers = 3, .steps = 40};
-  const RunResult masters = ResultOf(spec, plan);
-  spec.job.optimizer.parameter_average = 0.9;
-  const RunResult averages = ResultOf(spec, plan);
-  EXPECT_EQ(averages.parameters_crc(), masters.parameters_crc());
-  EXPECT_EQ(averages.pull_bytes(), masters.pull_bytes());
-  // The gradients are noisy, and the average has less noise.
-  EXPECT_LT(averages.point(3).test_loss(), 0.5 * masters.point(3).test_loss());
+  int checked = 0;
+  for (const Rule& rule : {Rule::Sync(3), Rule::Backup(3, 1), Rule::Ssp(3, 2), Rule::Async(3)}) {
+    for (const uint32_t local_steps : {1, 2}) {
+      RunSpec spec = SpecOf(rule);
+      spec.job.schedule.learning_rate = 0.5;
+      spec.job.task.local = {.count = local_steps, .learning_rate = 0.5};
+      const QuadraticPlan plan = {.workers = 3, .steps = 40, .local_steps = local_steps};
+      const RunResult masters = ResultOf(spec, plan);
+      spec.job.optimizer.parameter_average = 0.9;
+      const RunResult averages = ResultOf(spec, plan);
+      EXPECT_EQ(averages.parameters_crc(), masters.parameters_crc()) << rule;
+      EXPECT_EQ(averages.pull_bytes(), masters.pull_bytes()) << rule;
+      // The gradients are noisy, and the average has less noise.
+      EXPECT_LT(averages.point().rbegin()->test_loss(), 0.5 * masters.point().rbegin()->test_loss())
+          << rule;
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 8);
 }
 
 TEST(ParameterServerRunTest, SspLimitsTheStaleness) {

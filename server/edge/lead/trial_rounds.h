@@ -38,7 +38,7 @@ class TrialRounds {
   // Begins with the trial of the first arm at step 0. REQUIRES: SPEC is valid.
   explicit TrialRounds(AdaptiveSpec spec);
 
-  // What the caller stores and passes to Restore of the next object, also after a return.
+  // Returns the state, which the caller stores and passes to Restore of the next object.
   const PrecisionState& state() const { return state_; }
   // Errors: DataLoss if STATE names an arm that the job does not have.
   absl::Status Restore(PrecisionState state);
