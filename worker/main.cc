@@ -246,6 +246,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
     alive();
   });
   SteadyClock clock;
+  const std::optional<AdaptiveSpec>& adaptive = setup.spec.push.adaptive;
   Trainer trainer({.worker = setup.worker,
                    .epochs = task.epochs,
                    .device = device.name,
@@ -258,7 +259,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .loss_scaling = task.loss_scaling(),
                    .stop_on_divergence = task.stop_on_divergence,
                    .divergence_advice = DivergenceAdvice(setup.config),
-                   .adaptive = setup.spec.push.adaptive,
+                   .trial_steps = adaptive.has_value() ? adaptive->speculate_steps : 0,
                    .output = setup.output},
                   {.client = *client,
                    .model = *model,

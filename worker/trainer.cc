@@ -43,6 +43,7 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
       local_gradient_.emplace_back(tensor.value_count());
     }
   }
+  if (options_.trial_steps > 0) trial_tests_.emplace(options_.trial_steps);
   if (options_.output) output_.emplace(*options_.output, parts.client, parts.model, parts.test);
 }
 
@@ -82,7 +83,7 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
   absl::StatusOr<Ending> ending = JoinAndTrain();
   while (!ending.ok() && parts_.client.rolled_back()) {
     // Returns of adaptive precision are no failures.
-    LOG_AT_LEVEL(options_.adaptive.has_value() ? google::GLOG_INFO : google::GLOG_WARNING)
+    LOG_AT_LEVEL(trial_tests_.has_value() ? google::GLOG_INFO : google::GLOG_WARNING)
         << ending.status().message();
     ending = JoinAndTrain();
   }
@@ -136,7 +137,7 @@ absl::StatusOr<Step> Trainer::Join() {
   ASSIGN_OR_RETURN(const Step step, parts_.client.Join(initial));
   if (follows_rollback) parts_.sampler.ForgetDeals();
   // The steps of a discarded trial do not count.
-  if (follows_rollback && options_.adaptive.has_value()) {
+  if (follows_rollback && trial_tests_.has_value()) {
     divergence_ = DivergenceWatch(GuessingLoss(parts_.train.labels));
   }
   RETURN_IF_ERROR(AwaitDeals(step));
@@ -385,7 +386,7 @@ absl::StatusOr<BatchResult> Trainer::TestParameters() {
 bool Trainer::IsInTrial(Step step) const {
   const std::optional<Step> begin = parts_.client.trial();
   if (!begin.has_value()) return false;
-  const Step trial_end = *begin + options_.adaptive->speculate_steps;
+  const Step trial_end = *begin + trial_tests_->trial_steps();
   // The lead ends the trial at once if it is longer than the run.
   return step < trial_end && trial_end < parts_.sampler.EpochBegin(options_.epochs);
 }
@@ -393,25 +394,16 @@ bool Trainer::IsInTrial(Step step) const {
 absl::Status Trainer::TestTrial(Step step) {
   const std::optional<Step> begin = parts_.client.trial();
   if (!begin.has_value() || step < *begin) return absl::OkStatus();
-  const uint64_t steps = options_.adaptive->speculate_steps, done = step - *begin;
-  const Step end = parts_.sampler.EpochBegin(options_.epochs);
-  // Tests follow steps * i / kTestsPerTrial steps, for i = 0 to kTestsPerTrial.
-  const uint64_t i = (done * kTestsPerTrial + steps - 1) / steps;
-  if (i > kTestsPerTrial || steps * i / kTestsPerTrial != done) return absl::OkStatus();
-  if (done > 0 && *begin + steps >= end)
-    return absl::OkStatus();  // the trial is longer than the run
+  const uint64_t done = step - *begin;
+  const Step trial_end = *begin + trial_tests_->trial_steps();
+  const Step run_end = parts_.sampler.EpochBegin(options_.epochs);
+  // A trial that is longer than the run has only the first test.
+  if (!trial_tests_->IsDue(done) || (done > 0 && trial_end >= run_end)) return absl::OkStatus();
   RETURN_IF_ERROR(parts_.client.WaitAll());
-  if (done == 0 || trial_tested_ < *begin || trial_tested_ >= step) {
-    trial_seconds_.clear();
-  } else {
-    trial_seconds_.push_back(absl::ToDoubleSeconds(stopwatch_.elapsed() - trial_elapsed_) /
-                             static_cast<double>(step - trial_tested_));
-  }
-  trial_tested_ = step;
-  trial_elapsed_ = stopwatch_.elapsed();
+  trial_tests_->Arrive(*begin, step, stopwatch_.elapsed());
   // The evaluator may be lost while the other workers wait for the decision.
   ASSIGN_OR_RETURN(bool evaluates, Evaluates());
-  while (!evaluates && done == steps && !parts_.client.IsDealt(step)) {
+  while (!evaluates && step == trial_end && !parts_.client.IsDealt(step)) {
     RETURN_IF_ERROR(parts_.client.RefreshLive());
     ASSIGN_OR_RETURN(evaluates, Evaluates());
   }
@@ -420,8 +412,10 @@ absl::Status Trainer::TestTrial(Step step) {
   PrecisionTest test;
   test.set_step(step.value);
   test.set_accuracy(test_->accuracy());
-  if (!trial_seconds_.empty()) test.set_seconds_per_step(Median(trial_seconds_));
-  test.set_end(end.value);
+  if (const std::optional<double> seconds = trial_tests_->seconds_per_step()) {
+    test.set_seconds_per_step(*seconds);
+  }
+  test.set_end(run_end.value);
   parts_.client.ReportTest(test);
   return absl::OkStatus();
 }

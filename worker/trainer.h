@@ -68,7 +68,6 @@
 #include "client/encode/local_steps.h"
 #include "common/ids.h"
 #include "common/spec/local_steps_spec.h"
-#include "common/spec/push_spec.h"
 #include "common/spec/task_spec.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
@@ -82,6 +81,7 @@
 #include "worker/model_output.h"
 #include "worker/models/model.h"
 #include "worker/sampler.h"
+#include "worker/trial_tests.h"
 
 namespace thinwire {
 
@@ -127,7 +127,7 @@ struct TrainerOptions {
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
   bool stop_on_divergence = true;
   std::string divergence_advice;             // what usually helps; "" if unknown
-  std::optional<AdaptiveSpec> adaptive;      // set with push: adaptive
+  uint64_t trial_steps = 0;                  // with push: adaptive, the steps of a trial
   std::optional<ModelOutputOptions> output;  // unset: no model file is written
 };
 
@@ -261,10 +261,7 @@ class Trainer {
   DivergenceWatch divergence_;
   bool batch_was_finite_ = true;  // false: the first batch with a lost loss had a bad example
 
-  // The training time at the last test of the trial, and the times of a step between two tests.
-  absl::Duration trial_elapsed_;
-  Step trial_tested_;
-  std::vector<double> trial_seconds_;
+  std::optional<TrialTests> trial_tests_;  // set with push: adaptive
 
   uint64_t steps_ = 0;
   uint64_t examples_ = 0;

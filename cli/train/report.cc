@@ -19,6 +19,7 @@
 #include "config/job.h"
 #include "proto/counters.h"
 #include "proto/precision.pb.h"
+#include "proto/precision_text.h"
 
 namespace thinwire {
 namespace {
@@ -141,9 +142,6 @@ std::optional<double> SgdNoise(const TrainResult& result) {
   return rate * (updates - 1);
 }
 
-// Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
-// `report`. If workers and servers have a counter of the same name, such as accepted_pushes,
-// `report` contains the servers' sum.
 ordered_json DecisionsJson(const std::vector<PrecisionDecision>& decisions) {
   ordered_json list = ordered_json::array();
   for (const PrecisionDecision& decision : decisions) {
@@ -165,6 +163,9 @@ ordered_json DecisionsJson(const std::vector<PrecisionDecision>& decisions) {
   return list;
 }
 
+// Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
+// `report`. If workers and servers have a counter of the same name, such as accepted_pushes,
+// `report` contains the servers' sum.
 void AddCounters(const TrainResult& result, ordered_json& report) {
   AddToJson(result.record.Totals(), report);
   report["sgd_noise"] = OrNull(SgdNoise(result));
@@ -272,18 +273,13 @@ std::string RollbacksText(const RunRecord& record, bool adaptive) {
   return text;
 }
 
-// Adds a row for each decision: "fp8_e5m2 up to step 1100: fp32 71.2 +- 1.0 % at 0.52 s a step, ...".
+// Adds a row for each decision: "fp8_e5m2 up to step 1100, predicted: fp32 71.2 +- 1.0 % at ...".
 void AddDecisions(const std::vector<PrecisionDecision>& decisions, std::string& table) {
   for (const PrecisionDecision& decision : decisions) {
-    std::string text =
-        absl::StrCat(decision.chosen(), " up to step ", decision.next_step(), ", predicted: ");
-    for (int i = 0; i < decision.candidate_size(); ++i) {
-      const PrecisionDecision::Candidate& candidate = decision.candidate(i);
-      absl::StrAppendFormat(&text, "%s%s %.1f +- %.1f %% at %.3g s a step", i == 0 ? "" : ", ",
-                            candidate.name(), 100 * candidate.predicted_accuracy(),
-                            100 * candidate.deviation(), candidate.seconds_per_step());
-    }
-    AddRow(absl::StrCat("decision at ", decision.step()).c_str(), text, table);
+    AddRow(absl::StrCat("decision at ", decision.step()).c_str(),
+           absl::StrCat(decision.chosen(), " up to step ", decision.next_step(),
+                        ", predicted: ", CandidatesText(decision)),
+           table);
   }
 }
 

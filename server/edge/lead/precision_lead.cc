@@ -9,27 +9,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/memory/array_bytes.h"
 #include "common/memory/byte_chain.h"
 #include "common/status_macros.h"
+#include "proto/precision_text.h"
 
 namespace thinwire {
-namespace {
-
-// Returns "fp32 71.2 +- 1.0 % at 0.52 s a step, fp8_e5m2 70.9 +- 1.1 % at 0.31 s a step".
-std::string CandidatesText(const PrecisionDecision& decision) {
-  std::string text;
-  for (const auto& candidate : decision.candidate()) {
-    absl::StrAppendFormat(&text, "%s%s %.1f +- %.1f %% at %.4g s a step", text.empty() ? "" : ", ",
-                          candidate.name(), 100 * candidate.predicted_accuracy(),
-                          100 * candidate.deviation(), candidate.seconds_per_step());
-  }
-  return text;
-}
-
-}  // namespace
-
 PrecisionLead::PrecisionLead(AdaptiveSpec spec, Files& files, const std::string& folder,
                              Dealer& dealer)
     : files_(files),
