@@ -392,8 +392,8 @@ absl::Status Trainer::TestTrial(Step step) {
   // Tests follow steps * i / kTestsPerTrial steps, for i = 0 to kTestsPerTrial.
   const uint64_t i = (done * kTestsPerTrial + steps - 1) / steps;
   if (i > kTestsPerTrial || steps * i / kTestsPerTrial != done) return absl::OkStatus();
-  if (done > 0 && *begin + steps >= end)
-    return absl::OkStatus();  // the trial is longer than the run
+  // The first test of a trial that is longer than the run tells the lead to end the trial.
+  if (done > 0 && *begin + steps >= end) return absl::OkStatus();
   RETURN_IF_ERROR(parts_.client.WaitAll());
   if (done == 0 || trial_tested_ < *begin || trial_tested_ >= step) {
     trial_seconds_.clear();
