@@ -9,6 +9,8 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -24,6 +26,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/sparse/index_list.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/precision.pb.h"
 
 namespace thinwire {
 namespace {
@@ -825,6 +828,51 @@ class RollbackTest : public ClientTest {
   const absl::Status rolled_back_ =
       absl::AbortedError("the servers continue from an earlier step (generation 2)");
 };
+
+TEST_F(RollbackTest, AGenerationHasTheCodecThatTheLeadNames) {
+  ClientOptions options = {.server_return = absl::Minutes(10)};
+  options.arms = {{.codec = {.id = CodecId::kFp32}}, {.codec = {.id = CodecId::kInt8}}};
+  Make(options);
+  const auto codecs = [&] {
+    std::set<CodecId> codecs;
+    for (const auto& server : servers_) {
+      for (const PushEntry& push : server->pushes()) {
+        if (partition_.HoldsVectors(push.shard)) continue;
+        const size_t count = partition_.value_count(push.shard);
+        codecs.insert(CheckPayload(push.payload, count).value().codec());
+      }
+    }
+    return codecs;
+  };
+  servers_[0]->set_push_candidate(0, Step{0});
+  ASSERT_EQ(*Join(), Step{0});
+  EXPECT_EQ(client_->trial(), Step{0});
+  SaveCheckpoint();
+  ASSERT_EQ(*Train(Step{0}, GradientOf(Step{0})), Step{1});
+  EXPECT_THAT(codecs(), ElementsAre(CodecId::kFp32));
+  PrecisionTest test;
+  test.set_step(1);
+  test.set_accuracy(0.5);
+  client_->ReportTest(test);
+  ASSERT_TRUE(client_->RefreshLive().ok());
+  ASSERT_EQ(servers_[0]->tests().size(), 1u);
+  EXPECT_EQ(servers_[0]->tests()[0].accuracy(), 0.5);
+  EXPECT_TRUE(servers_[1]->tests().empty()) << "only the lead gets tests";
+
+  servers_[0]->set_push_candidate(1, std::nullopt);
+  RollBackAndWait(2);
+  ASSERT_EQ(*Join(), Step{0});
+  EXPECT_EQ(client_->trial(), std::nullopt);
+  ASSERT_EQ(*Train(Step{0}, GradientOf(Step{0})), Step{1});
+  EXPECT_THAT(codecs(), Contains(CodecId::kInt8));
+  ASSERT_TRUE(client_->RefreshLive().ok());
+  EXPECT_TRUE(servers_[0]->tests().empty()) << "they belong to the former generation";
+
+  servers_[0]->set_push_candidate(2, std::nullopt);
+  RollBackAndWait(3);
+  EXPECT_THAT(std::string(Join().status().message()),
+              HasSubstr("push_candidate: unknown (expected below 2, got 2)"));
+}
 
 TEST_F(RollbackTest, ARollbackEndsTheWaitForParameters) {
   TrainToStepFour();

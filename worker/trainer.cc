@@ -397,7 +397,7 @@ absl::Status Trainer::TestTrial(Step step) {
   const uint64_t done = step - *begin;
   const Step trial_end = *begin + trial_tests_->trial_steps();
   const Step run_end = parts_.sampler.EpochBegin(options_.epochs);
-  // A trial that is longer than the run has only the first test.
+  // The first test of a trial that is longer than the run tells the lead to end the trial.
   if (!trial_tests_->IsDue(done) || (done > 0 && trial_end >= run_end)) return absl::OkStatus();
   RETURN_IF_ERROR(parts_.client.WaitAll());
   trial_tests_->Arrive(*begin, step, stopwatch_.elapsed());

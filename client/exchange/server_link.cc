@@ -341,6 +341,8 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatRequest& request,
   if (Epoch{reply.epoch()} != epoch_ || generation != generation_) return Rejoin();
   liveness_.CallAnswered(parts_.loop->Now());
   Confirm(sent);
+  // Before the deals, with which a step can begin.
+  if (reply.has_checkpoint_step()) parts_.report.set_checkpoint_step(Step{reply.checkpoint_step()});
   if (server_ == ServerId{0}) {
     absl::Status dealt = parts_.deals.Add(request, reply);
     if (!dealt.ok()) return FailForDeals(dealt);
@@ -354,7 +356,6 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatRequest& request,
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply.live()) live.push_back(WorkerId{worker});
   parts_.report.set_live(server_, std::move(live));
-  if (reply.has_checkpoint_step()) parts_.report.set_checkpoint_step(Step{reply.checkpoint_step()});
 }
 
 void ServerLink::FailForDeals(const absl::Status& status) {

@@ -62,6 +62,17 @@ void FakeServer::set_by_round() {
   by_round_ = true;
 }
 
+void FakeServer::set_push_candidate(uint32_t candidate, std::optional<Step> trial) {
+  absl::MutexLock lock(&mu_);
+  push_candidate_ = candidate;
+  trial_ = trial;
+}
+
+std::vector<PrecisionTest> FakeServer::tests() const {
+  absl::MutexLock lock(&mu_);
+  return tests_;
+}
+
 void FakeServer::SaveCheckpoint() {
   absl::MutexLock lock(&mu_);
   checkpoint_ = shards_;
@@ -284,6 +295,8 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
   reply.set_lease_seconds(lease_seconds_);
   reply.set_workers(1);
   reply.set_by_round(by_round_);
+  reply.set_push_candidate(push_candidate_);
+  if (trial_.has_value()) reply.set_trial_step(trial_->value);
   for (const auto& [number, shard] : shards_) {
     ShardState* state = reply.add_shards();
     state->set_shard(number.value);
@@ -305,6 +318,7 @@ void FakeServer::set_unix_micros(int64_t unix_micros) {
 absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& request) {
   absl::MutexLock lock(&mu_);
   ++heartbeat_count_;
+  tests_.assign(request.tests().begin(), request.tests().end());
   HeartbeatReply reply;
   reply.set_generation(generation_.value);
   reply.set_epoch(epoch_.value);

@@ -21,6 +21,7 @@
 #include "common/partition.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
+#include "proto/precision.pb.h"
 
 namespace thinwire {
 
@@ -56,6 +57,9 @@ class FakeServer final : public InProcessServer {
   void RollBack(Generation generation);
   // From now on, replies to heartbeats announce a checkpoint of STEP.
   void set_checkpoint_step(Step step);
+  // From now on, replies to Join state this candidate of push: adaptive and the first step of its
+  // trial.
+  void set_push_candidate(uint32_t candidate, std::optional<Step> trial);
   // The run and generation in all further replies and frames.
   void set_run(RunId run);
   void set_generation(Generation generation);
@@ -80,6 +84,8 @@ class FakeServer final : public InProcessServer {
   std::vector<PushEntry> arrivals() const;
   // Returns the requests of all Joins, including failed ones, in order of arrival.
   std::vector<JoinRequest> joins() const;
+  // Returns the tests of the last heartbeat.
+  std::vector<PrecisionTest> tests() const;
   int seed_count() const;
   int leave_count() const;
   int heartbeat_count() const;
@@ -119,6 +125,9 @@ class FakeServer final : public InProcessServer {
   std::map<ShardId, Shard> checkpoint_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);
   bool by_round_ ABSL_GUARDED_BY(mu_) = false;
+  uint32_t push_candidate_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<Step> trial_ ABSL_GUARDED_BY(mu_);
+  std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
   Judge judge_ ABSL_GUARDED_BY(mu_);
   Answer answer_ ABSL_GUARDED_BY(mu_);

@@ -604,7 +604,8 @@ void Job::TuneRule() {
 void Job::AdaptPrecision() {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (precision_ == nullptr || model == nullptr || stopping()) return;
-  const auto returns_to = precision_->Update(model->frontier(), checkpoints_.kept());
+  const auto returns_to =
+      precision_->Update(model->frontier(), checkpoints_.kept(), checkpoints_.announced());
   if (!returns_to.ok()) return options_.durable->failed(returns_to.status());
   checkpoints_.Plan(precision_->snapshot());
   if (returns_to->has_value()) checkpoints_.ReturnTo(**returns_to);

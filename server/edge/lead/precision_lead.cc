@@ -22,7 +22,7 @@ PrecisionLead::PrecisionLead(AdaptiveSpec spec, Files& files, const std::string&
       path_(absl::StrCat(folder, "/precision")),
       dealer_(dealer),
       rounds_(std::move(spec)) {
-  dealer_.set_limit(rounds_.limit());
+  SetLimit(std::nullopt);
 }
 
 absl::Status PrecisionLead::Start(RunId run, bool recovered) {
@@ -46,7 +46,7 @@ absl::Status PrecisionLead::Start(RunId run, bool recovered) {
   if (!restored.ok()) {
     return absl::Status(restored.code(), absl::StrCat(path_, ": ", restored.message()));
   }
-  dealer_.set_limit(rounds_.limit());
+  SetLimit(std::nullopt);
   return absl::OkStatus();
 }
 
@@ -61,7 +61,9 @@ absl::Status PrecisionLead::Add(const HeartbeatRequest& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<Step>> PrecisionLead::Update(Step frontier, std::optional<Step> kept) {
+absl::StatusOr<std::optional<Step>> PrecisionLead::Update(Step frontier, std::optional<Step> kept,
+                                                          std::optional<Step> announced) {
+  if (!returns_) SetLimit(announced);
   if (!kept.has_value()) return std::nullopt;
   if (!returns_) RETURN_IF_ERROR(Perform(rounds_.Advance(frontier, *kept)));
   if (!returns_ || *kept != rounds_.begin()) return std::nullopt;
@@ -74,8 +76,14 @@ absl::Status PrecisionLead::Perform(TrialRounds::Action action) {
   if (action == TrialRounds::Action::kNone) return absl::OkStatus();
   returns_ = action == TrialRounds::Action::kReturn;
   // Until the return, the workers stay at the end of the trial.
-  if (!returns_) dealer_.set_limit(rounds_.limit());
+  if (!returns_) SetLimit(std::nullopt);
   return Store();
+}
+
+void PrecisionLead::SetLimit(std::optional<Step> announced) {
+  const std::optional<Step> next = rounds_.snapshot();
+  // A worker that does not know that the snapshot is due would not save its state before the step.
+  dealer_.set_limit(next.has_value() && announced != next ? next : rounds_.limit());
 }
 
 absl::Status PrecisionLead::Store() {

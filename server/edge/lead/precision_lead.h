@@ -35,9 +35,10 @@ class PrecisionLead {
   // Adds the tests of a worker. Errors: those of the file system.
   absl::Status Add(const HeartbeatRequest& request);
   // Returns the step of the snapshot to which all processes return now; nullopt: they go on. All
-  // workers have finished the steps below FRONTIER; every server has the checkpoint of step KEPT,
-  // nullopt: none yet. Errors: those of the file system.
-  absl::StatusOr<std::optional<Step>> Update(Step frontier, std::optional<Step> kept);
+  // workers have finished the steps below FRONTIER; every server has the checkpoint of step KEPT;
+  // ANNOUNCED is the step of the next checkpoint. Errors: those of the file system.
+  absl::StatusOr<std::optional<Step>> Update(Step frontier, std::optional<Step> kept,
+                                             std::optional<Step> announced);
 
   // Returns the step of the next snapshot; nullopt: none is needed.
   std::optional<Step> snapshot() const { return rounds_.snapshot(); }
@@ -51,6 +52,7 @@ class PrecisionLead {
 
  private:
   absl::Status Perform(TrialRounds::Action action);
+  void SetLimit(std::optional<Step> announced);
   // Writes the state to the file, atomically and durably.
   absl::Status Store();
   void LogDecision() const;

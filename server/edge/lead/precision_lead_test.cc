@@ -67,8 +67,8 @@ TEST_F(PrecisionLeadTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) 
   EXPECT_EQ(Joined().trial_step(), 0u);
   EXPECT_EQ(DealtUntil(), 8u);
   ASSERT_TRUE(Try(0, 0.8).ok());
-  EXPECT_EQ(*lead_->Update(Step{8}, std::nullopt), std::nullopt);
-  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}), Step{0});
+  EXPECT_EQ(*lead_->Update(Step{8}, std::nullopt, std::nullopt), std::nullopt);
+  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}, std::nullopt), Step{0});
   EXPECT_EQ(DealtUntil(), 8u) << "no worker begins the next step";
 
   files_.Crash();
@@ -80,17 +80,19 @@ TEST_F(PrecisionLeadTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) 
   lead_->FillIn(status);
   ASSERT_EQ(status.precision_decisions_size(), 1);
   EXPECT_EQ(status.precision_decisions(0).chosen(), "fp32");
-  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}), Step{0});
+  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}, std::nullopt), Step{0});
 
   ASSERT_TRUE(Start(kRun, /*recovered=*/true).ok());
   EXPECT_FALSE(Joined().has_trial_step());
   EXPECT_EQ(Joined().push_candidate(), 0u);
   EXPECT_EQ(lead_->snapshot(), Step{18});
+  EXPECT_EQ(DealtUntil(), 18u) << "the snapshot is not announced yet";
+  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}, Step{18}), std::nullopt);
   EXPECT_EQ(DealtUntil(), 19u);
   EXPECT_TRUE(lead_->MaySave(Step{18}));
   EXPECT_FALSE(lead_->MaySave(Step{19}));
-  EXPECT_EQ(*lead_->Update(Step{19}, Step{0}), std::nullopt);
-  EXPECT_EQ(*lead_->Update(Step{19}, Step{18}), Step{18});
+  EXPECT_EQ(*lead_->Update(Step{19}, Step{0}, Step{18}), std::nullopt);
+  EXPECT_EQ(*lead_->Update(Step{19}, Step{18}, Step{18}), Step{18});
 }
 
 TEST_F(PrecisionLeadTest, TestsAfterATrialAreIgnored) {
