@@ -93,12 +93,7 @@ TEST_F(AdaptiveTest, DiscardedTrialsChangeNothing) {
 class AdaptiveFailureTest : public testing::Test {
  protected:
   void StartServer(uint32_t server) {
-    std::vector<std::string> flags = {"--server",    absl::StrCat(server),
-                                      "--listen",    addresses_[server],
-                                      "--state_dir", daemons_.folder() + "/state"};
-    if (server == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
-    addresses_[server] = daemons_.StartServer(absl::StrCat("server", server), job_, flags);
-    ASSERT_NE(addresses_[server], "");
+    daemons_.StartServer(server, job_, addresses_, {"--state_dir", daemons_.folder() + "/state"});
   }
   void StartWorker(uint32_t worker) {
     daemons_.StartWorker(

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "proto/worker_event_json.h"
 
@@ -53,6 +54,14 @@ std::string Daemons::StartServer(const std::string& name, std::string_view job,
   record.unread.pop_front();
   EXPECT_TRUE(absl::StartsWith(line, "listening ")) << line;
   return line.substr(std::string_view("listening ").size());
+}
+
+void Daemons::StartServer(uint32_t server, std::string_view job,
+                          std::vector<std::string>& addresses, std::vector<std::string> flags) {
+  flags.insert(flags.end(), {"--server", absl::StrCat(server), "--listen", addresses[server]});
+  if (server == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses, ",")});
+  addresses[server] = StartServer(absl::StrCat("server", server), job, flags);
+  ASSERT_NE(addresses[server], "");
 }
 
 void Daemons::StartWorker(const std::string& name, std::string_view job,

@@ -46,6 +46,11 @@ class Daemons {
   // "" if the server ended before it listened.
   std::string StartServer(const std::string& name, std::string_view job,
                           const std::vector<std::string>& flags = {});
+  // Starts the server of number SERVER as "server0", "server1", ..., at its element of ADDRESSES,
+  // and writes the host:port there. Server 0 is started last, because it needs the addresses of the
+  // others. Fails the test if the server ends before it listens.
+  void StartServer(uint32_t server, std::string_view job, std::vector<std::string>& addresses,
+                   std::vector<std::string> flags = {});
   void StartWorker(const std::string& name, std::string_view job,
                    const std::vector<std::string>& flags);
   // Starts any program of the build: "cli/thinwire", "server/server", "worker/worker".

@@ -58,11 +58,7 @@ class FaultsTest : public testing::Test {
   }
 
   void StartServer(const Setting& job, uint32_t server) {
-    std::vector<std::string> flags = {"--server", absl::StrCat(server), "--listen",
-                                      addresses_[server]};
-    if (server == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
-    addresses_[server] = daemons_.StartServer(ServerName(server), JobFile(job), flags);
-    ASSERT_NE(addresses_[server], "");
+    daemons_.StartServer(server, JobFile(job), addresses_);
   }
 
   void StartWorker(const Setting& job, uint32_t worker) {
