@@ -6,8 +6,11 @@
 //
 // The ratio is the time of a span divided by the time of two readings of the clock, from the same
 // run.
+#include "common/time/trace.h"
+
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -15,7 +18,6 @@
 
 #include "common/ids.h"
 #include "common/time/clock.h"
-#include "common/time/trace.h"
 
 namespace thinwire {
 namespace {
@@ -50,7 +52,7 @@ class Reporter : public benchmark::ConsoleReporter {
   void ReportRuns(const std::vector<Run>& runs) override {
     ConsoleReporter::ReportRuns(runs);
     for (const Run& run : runs) {
-      // Each thread adds its share of the iterations, so this is the time between two spans.
+      // The threads share the iterations, so one takes a thread this long.
       seconds_[run.run_name.function_name][run.threads] =
           run.real_accumulated_time * run.threads / static_cast<double>(run.iterations);
     }

@@ -69,9 +69,9 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   // Counts the arrays with four bytes per value. The masters count twice: a second buffer holds
   // what readers were sent, either older masters in fp32 or two versions in 16 bits.
   uint64_t arrays = 2;
-  arrays += 1;        // the sum
-  const auto slots =  // and the moving average
-      static_cast<uint64_t>(optimizer.slot_count()) + (optimizer.average_decay() != 0 ? 1 : 0);
+  arrays += 1;  // the sum
+  auto slots = static_cast<uint64_t>(optimizer.slot_count());
+  if (optimizer.average_decay() != 0) slots += 1;  // the moving average
   arrays += slots;
   if (optimizer.needs_whole_tensors()) arrays += 1;  // the decoded gradient
   // LazyArrays::last, and the vectors of an update's indices and sums, which may grow to twice

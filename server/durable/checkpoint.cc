@@ -172,10 +172,7 @@ absl::StatusOr<CheckpointManifest> WriteFolder(Files& files, const std::string& 
 // Lets LATEST name the complete checkpoint NAME.
 absl::Status Commit(Files& files, const std::string& folder, const std::string& name,
                     const CheckpointManifest& manifest) {
-  const std::string latest = In(folder, kLatest);
-  RETURN_IF_ERROR(WriteFile(files, latest + kTemporary, BytesOf(LatestLine(name, manifest))));
-  RETURN_IF_ERROR(files.Rename(latest + kTemporary, latest));
-  return files.SyncFolder(folder);
+  return ReplaceFile(files, folder, kLatest, BytesOf(LatestLine(name, manifest)));
 }
 
 // Removes the checkpoint NAME.

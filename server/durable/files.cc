@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -221,6 +222,21 @@ absl::StatusOr<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& pa
     return absl::UnavailableError(absl::StrCat(path, ": another process holds the lock"));
   }
   return ErrorOf(path, "cannot lock");
+}
+
+absl::Status ReplaceFile(Files& files, const std::string& folder, const std::string& name,
+                         const ByteChain& bytes) {
+  const std::string path = absl::StrCat(folder, "/", name);
+  const std::string temporary = path + ".tmp";
+  // An interrupted call may have left it.
+  if (const absl::Status removed = files.Remove(temporary); !absl::IsNotFound(removed)) {
+    RETURN_IF_ERROR(removed);
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(temporary));
+  RETURN_IF_ERROR(file->Append(bytes));
+  RETURN_IF_ERROR(file->Sync());
+  RETURN_IF_ERROR(files.Rename(temporary, path));
+  return files.SyncFolder(folder);
 }
 
 }  // namespace thinwire

@@ -64,6 +64,11 @@ class Files {
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };
 
+// Replaces the file NAME in FOLDER with BYTES, atomically and durably, or creates it. Uses the file
+// NAME.tmp. Errors: those of the file system, with the path.
+absl::Status ReplaceFile(Files& files, const std::string& folder, const std::string& name,
+                         const ByteChain& bytes);
+
 // The files of the operating system. Only the user of the process can read what it creates, because
 // the state of a job contains secrets.
 class PosixFiles final : public Files {

@@ -208,6 +208,15 @@ TEST_P(FilesContract, ALockIsHeldUntilItIsDestroyed) {
 
 TEST_P(FilesContract, AFolderIsNotReadAsAFile) { EXPECT_FALSE(files_->Read(folder_).ok()); }
 
+TEST_P(FilesContract, ReplaceFileWritesTheWholeFileAnew) {
+  ASSERT_TRUE(ReplaceFile(*files_, folder_, "a", Text("first")).ok());
+  EXPECT_EQ(ReadText("a"), "first");
+  Write("a.tmp", "left by an interrupted call");
+  ASSERT_TRUE(ReplaceFile(*files_, folder_, "a", Text("2")).ok());
+  EXPECT_EQ(ReadText("a"), "2");
+  EXPECT_THAT(Names(), ElementsAre("a"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, FilesContract, testing::Values("posix", "faulty"),
                          [](const auto& info) { return info.param; });
 

@@ -252,18 +252,6 @@ absl::Status RemoveTree(Files& files, const std::string& path) {
   return files.Remove(path);
 }
 
-// Writes the file PATH, atomically and durably. FOLDER is its folder.
-absl::Status WriteTextFile(Files& files, const std::string& folder, const std::string& name,
-                           const std::string& text) {
-  const std::string path = absl::StrCat(folder, "/", name);
-  RETURN_IF_ERROR(RemoveTree(files, path + ".tmp"));
-  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(path + ".tmp"));
-  RETURN_IF_ERROR(file->Append(CopyArray(std::as_bytes(std::span(text)))));
-  RETURN_IF_ERROR(file->Sync());
-  RETURN_IF_ERROR(files.Rename(path + ".tmp", path));
-  return files.SyncFolder(folder);
-}
-
 // Returns the smallest number that no folder of an earlier replacement has.
 uint64_t NextNumber(const std::vector<std::string>& names) {
   uint64_t next = 1;
@@ -332,8 +320,8 @@ absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir
   }
   RETURN_IF_ERROR(files.SyncFolder(dir));
   // From this file on, the new folders are the state of the job.
-  RETURN_IF_ERROR(WriteTextFile(files, dir, kReplacement,
-                                absl::StrCat(servers.size(), " ", replacement.number, "\n")));
+  const std::string text = absl::StrCat(servers.size(), " ", replacement.number, "\n");
+  RETURN_IF_ERROR(ReplaceFile(files, dir, kReplacement, CopyArray(std::as_bytes(std::span(text)))));
   RETURN_IF_ERROR(FinishReplacement(files, dir));
   return replacement;
 }

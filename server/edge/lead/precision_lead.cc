@@ -3,7 +3,6 @@
 #include <glog/logging.h>
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,19 +14,28 @@
 #include "proto/precision_text.h"
 
 namespace thinwire {
+namespace {
+
+constexpr char kFile[] = "precision";
+
+}  // namespace
+
 PrecisionLead::PrecisionLead(AdaptiveSpec spec, Files& files, const std::string& folder,
                              Dealer& dealer)
     : files_(files),
       folder_(folder),
-      path_(absl::StrCat(folder, "/precision")),
+      path_(absl::StrCat(folder, "/", kFile)),
       dealer_(dealer),
-      rounds_(std::move(spec)) {
-  SetLimit(std::nullopt);
-}
+      rounds_(std::move(spec)) {}
 
 absl::Status PrecisionLead::Start(RunId run, bool recovered) {
   run_ = run;
-  if (!recovered) return Store();
+  RETURN_IF_ERROR(recovered ? Load() : Store());
+  SetLimit(std::nullopt);
+  return absl::OkStatus();
+}
+
+absl::Status PrecisionLead::Load() {
   const absl::StatusOr<ByteChain> file = files_.Read(path_);
   if (absl::IsNotFound(file.status())) {
     return absl::FailedPreconditionError(
@@ -39,15 +47,12 @@ absl::Status PrecisionLead::Start(RunId run, bool recovered) {
   const std::vector<std::byte> bytes = file->ToVector();
   PrecisionState state;
   if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
-      state.run() != run.value) {
+      state.run() != run_.value) {
     return absl::DataLossError(absl::StrCat(path_, ": not the state of the run's trials"));
   }
   const absl::Status restored = rounds_.Restore(std::move(state));
-  if (!restored.ok()) {
-    return absl::Status(restored.code(), absl::StrCat(path_, ": ", restored.message()));
-  }
-  SetLimit(std::nullopt);
-  return absl::OkStatus();
+  if (restored.ok()) return restored;
+  return absl::Status(restored.code(), absl::StrCat(path_, ": ", restored.message()));
 }
 
 absl::Status PrecisionLead::Add(const HeartbeatRequest& request) {
@@ -90,14 +95,7 @@ absl::Status PrecisionLead::Store() {
   PrecisionState state = rounds_.state();
   state.set_run(run_.value);
   const std::string text = state.SerializeAsString();
-  const std::string temporary = path_ + ".tmp";
-  const absl::Status removed = files_.Remove(temporary);
-  if (!absl::IsNotFound(removed)) RETURN_IF_ERROR(removed);
-  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files_.Create(temporary));
-  RETURN_IF_ERROR(file->Append(CopyArray(std::as_bytes(std::span(text)))));
-  RETURN_IF_ERROR(file->Sync());
-  RETURN_IF_ERROR(files_.Rename(temporary, path_));
-  return files_.SyncFolder(folder_);
+  return ReplaceFile(files_, folder_, kFile, CopyArray(std::as_bytes(std::span(text))));
 }
 
 bool PrecisionLead::MaySave(Step frontier) const {
@@ -106,7 +104,7 @@ bool PrecisionLead::MaySave(Step frontier) const {
 }
 
 void PrecisionLead::LogDecision() const {
-  const PrecisionDecision& decision = rounds_.state().decision().rbegin()[0];
+  const PrecisionDecision& decision = *rounds_.state().decision().rbegin();
   LOG(INFO) << "adaptive precision: " << decision.chosen() << " from step " << decision.step()
             << " to " << decision.next_step()
             << ", predicted test accuracy there: " << CandidatesText(decision);

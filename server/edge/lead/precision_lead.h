@@ -52,8 +52,11 @@ class PrecisionLead {
 
  private:
   absl::Status Perform(TrialRounds::Action action);
+  // Tells the dealer the first step that no worker may begin. ANNOUNCED: as for Update.
   void SetLimit(std::optional<Step> announced);
-  // Writes the state to the file, atomically and durably.
+  // Reads the state from the file. Errors: as of Start.
+  absl::Status Load();
+  // Writes the state to the file.
   absl::Status Store();
   void LogDecision() const;
 
