@@ -38,6 +38,7 @@
 #include "experiments/replay/replay.h"
 #include "experiments/replay/replay_plan.h"
 #include "server/durable/files.h"
+#include "worker/models/factory.h"
 #include "worker/termination.h"
 
 namespace thinwire::lab {
@@ -218,7 +219,7 @@ absl::Status RunExperiment(const Flags& flags, Plan& plan, Termination& terminat
         RealParts({.thinwire = thinwire, .folder = flags.out + "/real"}, termination);
     return RunPlan(plan, options, parts, clock, console);
   }
-  UseOneThreadPerTask();
+  UseThreads(1);
   TaskSource tasks;
   RETURN_IF_ERROR(RunPlan(plan, options, VirtualParts(tasks, termination), clock, console));
   return WriteEfficiency(plan.experiment, flags.out);
@@ -229,7 +230,7 @@ absl::Status Replay(const Flags& flags, const Termination& termination, Console&
   ASSIGN_OR_RETURN(const Recording recording, ReadRecording(files, flags.state_dir));
   ASSIGN_OR_RETURN(const Plan plan, PlanReplay(recording, flags.set));
   RETURN_IF_ERROR(CheckFiles(plan));
-  UseOneThreadPerTask();
+  UseThreads(1);
   TaskSource tasks;
   SteadyClock clock;
   const ReplayOf what = flags.payloads ? ReplayOf::kPayloads : ReplayOf::kGradients;

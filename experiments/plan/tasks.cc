@@ -18,9 +18,6 @@
 #include "worker/models/model.h"
 #include "worker/sampler.h"
 
-// Exists if LibTorch computes with OpenBLAS, whose threads LibTorch does not control.
-extern "C" void openblas_set_num_threads(int count) __attribute__((weak));
-
 namespace thinwire::lab {
 namespace {
 
@@ -172,11 +169,6 @@ absl::StatusOr<uint64_t> FileHash(const std::string& path) {
 }
 
 }  // namespace
-
-void UseOneThreadPerTask() {
-  UseThreads(1);
-  if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
-}
 
 absl::Status TaskSource::Load(const TaskSpec& task) {
   const std::string key = absl::StrCat(static_cast<int>(task.dataset), " ", task.train_examples,

@@ -1,7 +1,8 @@
 // LearningTasks of a run: the job's model and dataset, or the synthetic task of its machines.
 //
 // A gradient of the job's task is bit-equal to that of a worker process: the same batch, the same
-// random seed, and LibTorch with one thread. Two parts differ from a worker process:
+// random seed, and LibTorch with one thread, for which callers call UseThreads(1)
+// (worker/models/factory.h). Two parts differ from a worker process:
 //   - The running moments of batch normalization are not kept between steps, because the gradient does
 //     not depend on them. Test() computes them anew at the given parameters (docs/decisions/0106).
 //   - A TorchScript model computes one gradient at a time, because its random operators draw from a
@@ -20,10 +21,6 @@
 #include "worker/datasets/load.h"
 
 namespace thinwire::lab {
-
-// Makes LibTorch compute every gradient with one thread. Call it once per process, before a task is
-// made.
-void UseOneThreadPerTask();
 
 // TaskSource makes the tasks of one run after the other. It keeps the dataset of the last run in
 // memory, which all tasks share. Not thread-safe.

@@ -55,7 +55,7 @@ void WritePart(const std::string& path, int count) {
 class TasksTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    UseOneThreadPerTask();
+    UseThreads(1);
     WritePart(testing::TempDir() + "/train.safetensors", kExamples);
     WritePart(testing::TempDir() + "/test.safetensors", 10);
   }

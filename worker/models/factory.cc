@@ -20,6 +20,9 @@
 #include "worker/models/torch_model.h"
 #include "worker/models/torchscript.h"
 
+// Exists if LibTorch computes with OpenBLAS, which has threads of its own.
+extern "C" void openblas_set_num_threads(int count) __attribute__((weak));
+
 namespace thinwire {
 namespace {
 
@@ -114,6 +117,7 @@ std::string TorchVersion() { return "LibTorch " TORCH_VERSION; }
 void UseThreads(uint32_t threads) {
   at::set_num_threads(static_cast<int>(threads));
   at::set_num_interop_threads(static_cast<int>(threads));
+  if (openblas_set_num_threads != nullptr) openblas_set_num_threads(static_cast<int>(threads));
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,

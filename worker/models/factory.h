@@ -17,8 +17,8 @@ namespace thinwire {
 // Returns the name and version of LibTorch, for example "LibTorch 1.13.1".
 std::string TorchVersion();
 
-// Sets the number of threads with which LibTorch computes. Call UseThreads once per process, before
-// creating a model.
+// Sets the number of threads with which LibTorch and its OpenBLAS compute. Call UseThreads once per
+// process, before creating a model.
 void UseThreads(uint32_t threads);
 
 // Returns the number of the task's CUDA device, or nullopt if the task runs on the CPU. Errors:

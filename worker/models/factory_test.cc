@@ -13,6 +13,9 @@
 
 #include "worker/models/bound_model.h"
 
+// Exists if LibTorch computes with OpenBLAS.
+extern "C" int openblas_get_num_threads() __attribute__((weak));
+
 namespace thinwire {
 namespace {
 
@@ -364,6 +367,12 @@ TEST(FactoryTest, AnUnknownDeviceIsRefused) {
   task.device = "cuda:4096";
   EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
               HasSubstr("device: cuda:4096 is not available: LibTorch "));
+}
+
+TEST(FactoryTest, OpenBlasComputesWithTheGivenThreads) {
+  if (openblas_get_num_threads == nullptr) GTEST_SKIP() << "LibTorch has another BLAS";
+  UseThreads(3);
+  EXPECT_EQ(openblas_get_num_threads(), 3);
 }
 
 }  // namespace
