@@ -71,7 +71,9 @@ constexpr ServerCounter kCounters[] = {
      &StatusReply::checkpoint_bytes},
     {"server_saturated_updates_total",
      "Updates that left a parameter or optimizer slot at the largest float.",
-     &StatusReply::saturated_updates}};
+     &StatusReply::saturated_updates},
+    {"server_clipped_updates_total", "Updates whose gradient was scaled down to clip_norm.",
+     &StatusReply::clipped_updates}};
 
 struct ServerTime {
   const char* metric;
@@ -172,6 +174,11 @@ void BatchStatus::Add(const StatusReply& reply) {
            .accumulate = reply.accumulate(),
            .epoch_examples = reply.epoch_examples(),
            .wished_workers = reply.wished_workers()};
+}
+
+void ClippingStatus::Add(const StatusReply& reply) {
+  if (reply.gradient_norm() == 0) return;
+  *this = {.gradient_norm = reply.gradient_norm(), .clipped_updates = reply.clipped_updates()};
 }
 
 void ServerHistory::Add(StatusReply reply, absl::Time now) {
@@ -305,6 +312,12 @@ std::string BatchText(const BatchStatus& batch) {
   return text;
 }
 
+std::string ClippingText(const ClippingStatus& clipping) {
+  if (clipping.gradient_norm == 0) return "-";
+  return absl::StrCat("norm ", absl::StrFormat("%.3g", clipping.gradient_norm), ", ",
+                      CountText(clipping.clipped_updates), " updates clipped");
+}
+
 std::string InsecureText(const std::vector<uint32_t>& servers) {
   return absl::StrCat("INSECURE: ", servers.size() == 1 ? "server " : "servers ",
                       absl::StrJoin(servers, ", "), servers.size() == 1 ? " listens" : " listen",
@@ -337,6 +350,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     for (const auto& [value, count] : reply->staleness()) summary.staleness[value] += count;
     summary.noise.Add(*reply);
     summary.batch.Add(*reply);
+    summary.clipping.Add(*reply);
     summary.push_bytes += reply->push_payload_bytes();
     summary.parameter_bytes += reply->parameters_payload_bytes();
     if (reply->shards().empty()) continue;
@@ -395,6 +409,9 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
       {"parameter compression",
        html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
   if (!summary.push_choice.empty()) facts.emplace_back("adaptive push", summary.push_choice);
+  if (summary.clipping.gradient_norm > 0) {
+    facts.emplace_back("gradient", ClippingText(summary.clipping));
+  }
   std::string text = html::Facts(facts);
   if (!summary.insecure.empty()) {
     absl::StrAppend(&text, html::Paragraph(InsecureText(summary.insecure), true));
@@ -465,6 +482,8 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
         {"batch", summary.batch.examples},
         {"accumulate", summary.batch.accumulate},
         {"wished_workers", summary.batch.wished_workers},
+        {"gradient_norm", summary.clipping.gradient_norm},
+        {"clipped_updates", summary.clipping.clipped_updates},
         {"push_bytes", summary.push_bytes},
         {"push_fp32_bytes", summary.push_fp32_bytes},
         {"parameter_bytes", summary.parameter_bytes},
@@ -511,6 +530,9 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   metrics.Gauge("server_wished_workers",
                 "Workers that would make the batch without accumulation; 0: none accumulates.",
                 reply->wished_workers());
+  metrics.Gauge("server_gradient_norm",
+                "Norm of the newest averaged gradient before clipping; 0: no clip_norm.",
+                reply->gradient_norm());
   double heard = 0;
   for (const auto& [number, worker] : WorkersOf(own, now)) {
     if (worker.live) heard = std::max(heard, absl::ToDoubleSeconds(worker.heard));

@@ -94,6 +94,15 @@ struct BatchStatus {
   void Add(const StatusReply& reply);
 };
 
+// The averaged gradients of a job with clip_norm, as the lead states them.
+struct ClippingStatus {
+  double gradient_norm = 0;      // of the newest round, before clipping; 0: none yet
+  uint64_t clipped_updates = 0;  // since the lead's start
+
+  // Copies the fields of REPLY if it has them. Only the lead's reply does.
+  void Add(const StatusReply& reply);
+};
+
 // The consistency rule in force at a server.
 struct RuleStatus {
   std::string mode;                // sync, backup, ssp or async; "": unknown
@@ -120,6 +129,7 @@ struct JobSummary {
   double mean_staleness = 0;
   NoiseSums noise;
   BatchStatus batch;
+  ClippingStatus clipping;
   // push: adaptive: the last decision, "fp8_e5m2 up to step 1,100"; "": none yet.
   std::string push_choice;
   // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of
@@ -145,6 +155,8 @@ std::string NoiseScaleText(const NoiseSums& noise);
 // Returns "512 examples, 4 batches per worker", with the wish for workers; "-" if the batch does
 // not grow.
 std::string BatchText(const BatchStatus& batch);
+// Returns "norm 0.513, 12 updates clipped"; "-" if no norm is known.
+std::string ClippingText(const ClippingStatus& clipping);
 // Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.
 std::string InsecureText(const std::vector<uint32_t>& servers);
 

@@ -148,6 +148,24 @@ TEST(JobSummaryTest, TheNoiseScaleIsTheQuotientOfTheSumsOverAllShards) {
   EXPECT_TRUE(ServersJson(servers, kStart)["summary"]["noise_scale"].is_null());
 }
 
+TEST(JobSummaryTest, TheLeadStatesTheNormOfTheGradient) {
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
+  servers[1].Add(StatusReply(), kStart);
+  EXPECT_EQ(ClippingText(SummaryOf(servers, kStart).clipping), "-");
+  EXPECT_THAT(ServersHtml(servers, kStart), Not(HasSubstr("updates clipped")));
+  StatusReply reply;
+  reply.set_gradient_norm(0.51349);
+  reply.set_clipped_updates(1200);
+  servers[0].Add(reply, kStart);
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("norm 0.513, 1,200 updates clipped"));
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["gradient_norm"], 0.51349);
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["clipped_updates"], 1200);
+  MetricList metrics;
+  AddServerMetrics(servers[0], kStart, metrics);
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_gradient_norm 0.51349\n"));
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_clipped_updates_total 1200\n"));
+}
+
 TEST(JobSummaryTest, TheLeadStatesTheGrowingBatch) {
   std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
   servers[1].Add(StatusReply(), kStart);

@@ -56,6 +56,9 @@ std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& 
   if (summary.noise.scale()) AddFact("noise scale", NoiseScaleText(summary.noise), text);
   if (summary.batch.examples > 0) AddFact("batch", BatchText(summary.batch), text);
   if (!summary.push_choice.empty()) AddFact("push", summary.push_choice, text);
+  if (summary.clipping.gradient_norm > 0) {
+    AddFact("gradient", ClippingText(summary.clipping), text);
+  }
   if (!summary.insecure.empty()) absl::StrAppend(&text, InsecureText(summary.insecure), "\n");
   return text;
 }

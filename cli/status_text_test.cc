@@ -27,6 +27,8 @@ StatusReply LargeReply() {
   reply.set_batch(16'777'216);
   reply.set_accumulate(1024);
   reply.set_wished_workers(65'536);
+  reply.set_gradient_norm(1.25e-9);
+  reply.set_clipped_updates(1'234'567);
   for (uint32_t i = 0; i < 96; ++i) {
     ShardStatus& shard = *reply.add_shards();
     shard.set_shard(i);
@@ -77,6 +79,7 @@ TEST(StatusTextTest, EveryFigureOfALargeJobFitsEightyColumns) {
   EXPECT_THAT(text, HasSubstr("servers     1 of 2 answered\nworkers     1 of 2 live, 4 wanted\n"));
   EXPECT_THAT(text, HasSubstr("batch       16,777,216 examples, 1024 batches per worker, "
                               "65536 workers wished\n"));
+  EXPECT_THAT(text, HasSubstr("gradient    norm 1.25e-09, 1,234,567 updates clipped\n"));
   EXPECT_THAT(text, HasSubstr("INSECURE: server 0 listens for other machines"));
   EXPECT_THAT(text, HasSubstr("\n0        live  1,234,567  1.2 s ago      2000003\n"));
   EXPECT_THAT(text, HasSubstr("\n1        left  1,234,567  1.2 s ago      2000003\n"));

@@ -234,6 +234,7 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   spec.start_timeout = absl::Seconds(config.consistency().start_timeout_seconds());
   spec.drain = absl::Seconds(config.consistency().drain_seconds());
   spec.optimizer = OptimizerSpecOf(config.optimization());
+  spec.clip_norm = config.optimization().clip_norm();
   spec.schedule = ScheduleSpecOf(config.optimization());
   spec.sparse_updates = SparseUpdateSpecOf(config.optimization(), config.compression());
   spec.push = PushSpecOf(config.compression());

@@ -154,6 +154,26 @@ TEST(JobTest, EveryFieldOfTheOptimizationArrives) {
             (ScheduleSpec{.kind = ScheduleKind::kNoiseScale, .largest_batch = 4096}));
 }
 
+TEST(JobTest, TheAveragedGradientIsClippedInModeSync) {
+  EXPECT_EQ(Spec("optimization { clip_norm: 2 }").clip_norm, 2);
+  EXPECT_EQ(Error("optimization { clip_norm: -1 }"),
+            "clip_norm: out of range (expected 0 to 3.4e38, the largest float, got -1)");
+  EXPECT_EQ(Error("optimization { clip_norm: inf }"),
+            "clip_norm: out of range (expected 0 to 3.4e38, the largest float, got inf)");
+  EXPECT_EQ(Error("optimization { clip_norm: 2 } consistency { mode: async }"),
+            "clip_norm: only valid with mode: sync (got mode: async)");
+  EXPECT_EQ(
+      Error("optimization { clip_norm: 2 } consistency { mode: backup workers: 3 backup: 1 }"),
+      "clip_norm: only valid with mode: sync (got mode: backup)");
+  EXPECT_EQ(Error("optimization { clip_norm: 2 gradient_selection: gtopk }"),
+            "clip_norm: only valid with gradient_selection: none (got gradient_selection: gtopk)");
+  EXPECT_EQ(Error("optimization { clip_norm: 2 } recovery { durability: log }"),
+            "clip_norm: only valid with durability: none or checkpoint (got durability: log)");
+  EXPECT_EQ(Error("optimization { clip_norm: 2 } recovery { durability: checkpoint } "
+                  "compression { push: adaptive }"),
+            "clip_norm: only valid with a push other than adaptive (got push: adaptive)");
+}
+
 TEST(JobTest, EveryFieldOfSparseUpdatesArrives) {
   EXPECT_EQ(Spec("optimization { lazy_slots: true }").sparse_updates,
             SparseUpdateSpec{.lazy_slots = true});

@@ -77,6 +77,16 @@ TEST_F(ModesTest, OrderedFoldGivesIdenticalRuns) {
   EXPECT_NE(first["final_parameters_crc32c"], other["final_parameters_crc32c"]);
 }
 
+TEST_F(ModesTest, TheNormOfTheAveragedGradientIsClipped) {
+  const auto report = Train({"--ordered_fold", "--clip_norm", "1"});
+  EXPECT_GT(report["clipped_updates"], 0);
+  EXPECT_LE(report["clipped_updates"], 2 * 40);
+  EXPECT_GT(report["final_test_accuracy"], 0.70);
+  const auto again = Train({"--ordered_fold", "--clip_norm", "1"});
+  EXPECT_EQ(again["final_parameters_crc32c"], report["final_parameters_crc32c"]);
+  EXPECT_EQ(again["clipped_updates"], report["clipped_updates"]);
+}
+
 TEST_F(ModesTest, BackupDoesNotWaitForAStraggler) {
   const auto report =
       Train({"--mode", "backup", "--workers", "4", "--backup", "1", "--straggler", "3:100ms"});

@@ -423,6 +423,11 @@ std::string ReportTable(const TrainResult& result) {
     AddRow("updates", absl::StrCat(result.totals->updates), table);
     AddRow("last batch", BatchText(result.totals->batch), table);
   }
+  if (result.totals && result.totals->counters.clipped_updates() > 0) {
+    AddRow("clipped updates",
+           absl::StrCat(result.totals->counters.clipped_updates(), " of ", result.totals->updates),
+           table);
+  }
   if (result.totals && result.totals->noise.scale()) {
     AddRow("noise scale", NoiseScaleText(result.totals->noise), table);
   }

@@ -236,6 +236,16 @@ TEST(ReportTest, AGrownBatchIsNamedAndDeterminesTheNoise) {
               HasSubstr("last batch               400 examples, 4 batches per worker\n"));
 }
 
+TEST(ReportTest, ClippedUpdatesAreCounted) {
+  TrainResult result = Result();
+  EXPECT_EQ(ReportJson(result)["clipped_updates"], 0);
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("clipped updates")));
+  result.totals->counters.set_clipped_updates(12);
+  result.totals->updates = 321;
+  EXPECT_EQ(ReportJson(result)["clipped_updates"], 12);
+  EXPECT_THAT(ReportTable(result), HasSubstr("clipped updates          12 of 321\n"));
+}
+
 TEST(ReportTest, UnknownValuesAreNull) {
   TrainResult result = Result();
   result.totals.reset();

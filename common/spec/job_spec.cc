@@ -135,6 +135,24 @@ void CheckStaleness(const JobSpec& job, Problems& problems) {
   }
 }
 
+void CheckClipping(const JobSpec& job, Problems& problems) {
+  problems.RequireFloat("clip_norm", job.clip_norm);
+  if (job.clip_norm == 0) return;
+  const auto require = [&](bool good, std::string_view expected, std::string_view got) {
+    if (!good) {
+      problems.Add("clip_norm", absl::StrCat("only valid with ", std::string(expected), " (got ",
+                                             std::string(got), ")"));
+    }
+  };
+  // gTop-k adds the values that earlier rounds did not select, after the norm is known.
+  require(!job.sparse_updates.selection_density.has_value(), "gradient_selection: none",
+          "gradient_selection: gtopk");
+  // A server alone cannot repeat the decisions of all servers.
+  require(job.recovery.durability != Durability::kLog, "durability: none or checkpoint",
+          "durability: log");
+  require(!job.push.adaptive.has_value(), "a push other than adaptive", "push: adaptive");
+}
+
 // Checks a job whose batch grows.
 void CheckBatchGrowth(const JobSpec& job, Problems& problems) {
   if (job.rule.fold == Fold::kRound && job.rule.quorum < 2) {
@@ -224,7 +242,7 @@ void WarnOfSmallOuterSteps(const JobSpec& job, Problems& warnings) {
 
 Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
                       const std::optional<PublishOptions>& publish, const StalenessSpec& staleness,
-                      bool grows_batch) {
+                      bool grows_batch, double clip_norm) {
   Problems problems;
   const std::string mode(rule.mode());
   if (grows_batch && rule.fold == Fold::kPush) {
@@ -238,6 +256,10 @@ Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
     // belongs to no round. In mode backup, a worker may skip the answer of a round.
     problems.Add("selection_rest",
                  absl::StrCat("workers is only valid with mode: sync (got mode: ", mode, ")"));
+  }
+  if (clip_norm > 0 && mode != "sync") {
+    // In the other modes, the shards of an update may have the gradients of different workers.
+    problems.Add("clip_norm", absl::StrCat("only valid with mode: sync (got mode: ", mode, ")"));
   }
   if (rule.fold == Fold::kPush) return problems;
   if (publish.has_value() && publish->every != 0) {
@@ -304,7 +326,9 @@ Problems JobSpec::Validate() const {
         stragglers[i].delay >= absl::ZeroDuration() && stragglers[i].delay <= kMaxDelay, field,
         "a delay of 0s to 1h", absl::FormatDuration(stragglers[i].delay));
   }
-  problems.Append(ModeProblems(rule, sparse_updates, publish, staleness, schedule.grows_batch()));
+  problems.Append(
+      ModeProblems(rule, sparse_updates, publish, staleness, schedule.grows_batch(), clip_norm));
+  CheckClipping(*this, problems);
   CheckCombinations(*this, problems);
   CheckStaleness(*this, problems);
   if (schedule.grows_batch()) CheckBatchGrowth(*this, problems);

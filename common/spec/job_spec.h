@@ -46,6 +46,7 @@ struct JobSpec {
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration drain = absl::Seconds(30);  // from SIGTERM to the end of a worker
   OptimizerSpec optimizer;
+  double clip_norm = 0;  // the largest norm of an update's averaged gradient; 0: no limit
   ScheduleSpec schedule;
   SparseUpdateSpec sparse_updates;
   PushSpec push;
@@ -77,10 +78,10 @@ struct JobSpec {
 };
 
 // Returns the settings of a job that are not allowed in the mode of RULE. GROWS_BATCH:
-// ScheduleSpec::grows_batch.
+// ScheduleSpec::grows_batch. CLIP_NORM: JobSpec::clip_norm.
 Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
                       const std::optional<PublishOptions>& publish, const StalenessSpec& staleness,
-                      bool grows_batch);
+                      bool grows_batch, double clip_norm);
 
 }  // namespace thinwire
 

@@ -107,17 +107,25 @@ void LabCluster::MakeServers(const Stretch& stretch) {
             const bool of_lead = partition_.server(shard) == ServerId{0};
             if (lead_.grows_batch() && of_lead && !effects.rounds.empty()) RoundClosed();
           },
+      .full =
+          [this](ServerId server, const FullRound& part) {
+            network_.Send(MachineOf(server), MachineOf(ServerId{0}), 0,
+                          [this, server, part] { AddPart(server, part); });
+          },
       .failed = [this](const absl::Status& status) { Fail(status); }};
   const std::span<const ShardSnapshot> snapshots =
       stretch.begin == nullptr ? std::span<const ShardSnapshot>() : stretch.begin->shards;
   std::vector<const Shard*> shards(partition_.shard_count());
+  std::vector<ServerId> with_shards;
   for (uint32_t s = 0; s < spec_.job.server_count; ++s) {
     const ServerId id{s};
     servers_.push_back(std::make_unique<LabServer>(shared, id, initial, snapshots));
     for (const ShardId shard : partition_.ShardsOf(id)) {
       shards[shard.value] = &servers_[s]->shard(shard);
     }
+    if (!partition_.ShardsOf(id).empty()) with_shards.push_back(id);
   }
+  round_sum_.emplace(std::span<const ServerId>(with_shards));
   record_->Watch(std::move(shards));
 }
 
@@ -182,6 +190,16 @@ void LabCluster::TuneRule(const Event& event, const Effects& effects) {
   queue_.After(absl::ZeroDuration(), [this, change = *change] {
     for (const auto& server : servers_) server->ChangeRule(change);
   });
+}
+
+void LabCluster::AddPart(ServerId server, const FullRound& part) {
+  const std::optional<FullRound> sum = round_sum_->Add(server.value, part);
+  if (!sum.has_value()) return;
+  const ClipEvent event = {sum->step, ClipFactor(spec_.job.clip_norm, sum->squared_norm)};
+  for (uint32_t s = 0; s < servers_.size(); ++s) {
+    network_.Send(MachineOf(ServerId{0}), MachineOf(ServerId{s}), 0,
+                  [this, s, event] { servers_[s]->Clip(event); });
+  }
 }
 
 void LabCluster::RoundClosed() {

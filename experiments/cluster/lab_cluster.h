@@ -32,6 +32,7 @@
 #include "proto/control.pb.h"
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard_snapshot.h"
+#include "server/edge/lead/round_sum.h"
 
 namespace thinwire::lab {
 
@@ -90,6 +91,8 @@ class LabCluster {
   // Changes the rule if the lead chooses another one after EVENT of the first shard.
   void TuneRule(const Event& event, const Effects& effects);
   size_t MachineOf(ServerId server) const { return first_server_ + server.value; }
+  // SERVER has told the lead its part of a round.
+  void AddPart(ServerId server, const FullRound& part);
   // Lets the lead decide on a larger batch after a round of its shards.
   void RoundClosed();
   // Returns the smallest number of steps that a worker has finished.
@@ -110,6 +113,7 @@ class LabCluster {
   size_t running_count_ = 0;     // workers that have not finished
   // They refer to each other, so they stay at their addresses.
   std::vector<std::unique_ptr<LabServer>> servers_;
+  std::optional<RoundSum> round_sum_;  // of the lead of a job with clip_norm
   std::vector<std::unique_ptr<LabWorker>> workers_;
   Step end_;                                        // of the current stretch
   std::shared_ptr<const std::vector<Deal>> deals_;  // of lead_; null: none

@@ -21,12 +21,15 @@ LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial,
                           .planned_examples = shared_.planned_examples,
                           .sparse_updates = job.sparse_updates,
                           .staleness = job.staleness,
-                          .publish = job.publish};
+                          .publish = job.publish,
+                          .clips = job.clip_norm > 0};
   if (shared_.imposed_staleness.has_value() && options.publish.has_value()) {
     options.publish->every = 1;
   }
   const auto pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
-  for (const ShardId s : shared_.partition.ShardsOf(id_)) {
+  const std::vector<ShardId> own = shared_.partition.ShardsOf(id_);
+  if (options.clips && !own.empty()) round_sum_.emplace(std::span<const ShardId>(own));
+  for (const ShardId s : own) {
     Hosted& hosted = hosted_[s];
     const GroupUpdate& update = shared_.updates[shared_.partition.group(s)];
     hosted.shard = std::make_unique<Shard>(OptionsOf(shared_.partition, s, options),
@@ -72,14 +75,13 @@ void LabServer::Receive(const ByteChain& bytes) {
   Work();
 }
 
-void LabServer::Leave(WorkerId worker) {
-  for (const ShardId shard : shared_.partition.ShardsOf(id_)) {
-    Submit(shard, LeaveEvent{worker, kLabIncarnation});
-  }
-  Work();
-}
+void LabServer::Leave(WorkerId worker) { SubmitToAll(LeaveEvent{worker, kLabIncarnation}); }
 
-void LabServer::ChangeRule(const RuleEvent& event) {
+void LabServer::ChangeRule(const RuleEvent& event) { SubmitToAll(event); }
+
+void LabServer::Clip(const ClipEvent& event) { SubmitToAll(event); }
+
+void LabServer::SubmitToAll(const Event& event) {
   for (const ShardId shard : shared_.partition.ShardsOf(id_)) Submit(shard, event);
   Work();
 }
@@ -116,6 +118,9 @@ void LabServer::Apply(ShardId shard, const Event& event) {
   Hosted& hosted = hosted_.at(shard);
   const Effects effects = hosted.shard->Apply(event);
   shared_.applied(shard, event, effects);
+  if (const auto part = PartOf(effects); part.has_value() && round_sum_.has_value()) {
+    if (const auto sum = round_sum_->Add(shard.value, *part)) shared_.full(id_, *sum);
+  }
   if (effects.judgement.has_value()) {
     Touch(effects.judgement->worker).outbox.AddVerdict(VerdictEntryOf(shard, *effects.judgement));
   }

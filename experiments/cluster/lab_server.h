@@ -37,6 +37,7 @@
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/core/shard_snapshot.h"
+#include "server/edge/lead/round_sum.h"
 #include "server/edge/stream/published_slots.h"
 #include "server/edge/stream/stream_outbox.h"
 
@@ -62,6 +63,8 @@ class LabServer {
     std::function<void(ServerId, WorkerId, ByteChain frame, std::function<void()> delivered)> send;
     // Called after every event of a shard.
     std::function<void(ShardId, const Event&, const Effects&)> applied;
+    // Called when all shards of a server have the gradients of a round, in a job with clip_norm.
+    std::function<void(ServerId, const FullRound&)> full;
     // Called with an error that ends the run.
     std::function<void(const absl::Status&)> failed;
   };
@@ -80,6 +83,8 @@ class LabServer {
   void Leave(WorkerId worker);
   // The lead has passed a new rule on.
   void ChangeRule(const RuleEvent& event);
+  // The norm of a round over all servers has arrived.
+  void Clip(const ClipEvent& event);
 
   // REQUIRES: the shard is on this server.
   const Shard& shard(ShardId id) const { return *hosted_.at(id).shard; }
@@ -104,6 +109,7 @@ class LabServer {
   };
 
   void Submit(ShardId shard, Event event);
+  void SubmitToAll(const Event& event);
   void Work();
   void Apply(ShardId shard, const Event& event);
   void AnswerReads(ShardId shard, const std::vector<ReadAnswer>& reads);
@@ -117,6 +123,7 @@ class LabServer {
   const Shared shared_;
   const ServerId id_;
   absl::flat_hash_map<ShardId, Hosted> hosted_;
+  std::optional<RoundSum> round_sum_;  // set if the server has a shard and the job has a clip_norm
   std::deque<Task> tasks_;
   bool busy_ = false;              // the cost of the first task passes
   std::vector<Stream> streams_;    // by worker number

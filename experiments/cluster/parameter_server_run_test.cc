@@ -287,6 +287,20 @@ TEST(ParameterServerRunTest, AServerBesideAWorkerSendsItNothing) {
   EXPECT_DOUBLE_EQ(ResultOf(spec, {.workers = 1, .steps = 4}).seconds(), 4);
 }
 
+TEST(ParameterServerRunTest, ClippingTakesTwoMessagesBetweenServers) {
+  RunSpec spec = SpecOf(Rule::Sync(3, /*ordered_fold=*/true));
+  spec.machines.mutable_server_link()->set_latency_ms(100);
+  const QuadraticPlan plan = {.workers = 3, .steps = 10};
+  const RunResult plain = ResultOf(spec, plan);
+  spec.job.clip_norm = 1e30;
+  const RunResult waiting = ResultOf(spec, plan);
+  EXPECT_EQ(waiting.parameters_crc(), plain.parameters_crc());
+  // A message passes the links of both servers.
+  EXPECT_NEAR(waiting.median_step_seconds() - plain.median_step_seconds(), 0.4, 1e-6);
+  spec.job.clip_norm = 1;
+  EXPECT_NE(ResultOf(spec, plan).parameters_crc(), plain.parameters_crc());
+}
+
 TEST(ParameterServerRunTest, SettingsThatVirtualTimeLacksAreRefused) {
   const auto message = [](const std::function<void(RunSpec&)>& change) {
     RunSpec spec = SpecOf(Rule::Sync(2));

@@ -56,6 +56,7 @@ absl::Status CheckPeers(const RunSpec& spec) {
   Want(!job.sparse_updates.lazy_slots, "lazy_slots", "false", problems);
   Want(!Traits(job.optimizer.kind).needs_whole_tensors, "optimizer", "not lars or lamb", problems);
   Want(job.optimizer.parameter_average == 0, "parameter_average", "0", problems);
+  Want(job.clip_norm == 0, "clip_norm", "0", problems);
   Want(job.groups.empty(), "parameter_group", "none", problems);
   Want(!job.push.choose.has_value() && !job.push.adaptive.has_value(), "push", "one codec",
        problems);

@@ -198,10 +198,12 @@ TEST(PeerRunTest, SettingsOfServersAreRefused) {
   RunSpec spec = Spec(3, Machines::Exchange::ring);
   spec.job.rule = Rule::Async(3);
   spec.job.pull_codec = CodecId::kBf16;
+  spec.job.clip_norm = 1;
   spec.job.task.local.count = 2;
   EXPECT_EQ(Train(spec).status().message(),
             "mode: not supported without servers (expected sync)\n"
             "pull: not supported without servers (expected fp32)\n"
+            "clip_norm: not supported without servers (expected 0)\n"
             "local_steps: not supported without servers (expected 1)");
   EXPECT_EQ(Train(Spec(3, Machines::Exchange::gtopk_tree)).status().message(),
             "workers: not supported without servers (expected a power of two in a gTop-k tree)");

@@ -195,6 +195,20 @@ TEST(RealJobTest, Fp8InBothDirectionsWithClipping) {
   EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
 }
 
+// The limit is below the norm of some steps only.
+TEST(RealJobTest, ClippingOfTheAveragedGradient) {
+  JobSpec spec = Ordered();
+  spec.optimizer.kind = OptimizerKind::kMomentum;
+  const uint32_t unclipped = RealCrc(spec);
+  spec.clip_norm = 1e30;
+  EXPECT_EQ(RealCrc(spec), unclipped) << "no gradient is that large";
+  EXPECT_EQ(VirtualCrc(spec), unclipped);
+  spec.clip_norm = 150;
+  const uint32_t real = RealCrc(spec);
+  EXPECT_NE(real, unclipped);
+  EXPECT_EQ(VirtualCrc(spec), real);
+}
+
 TEST(RealJobTest, TopKWithMomentumCorrectionWarmupAndDeltas) {
   JobSpec spec = Ordered();
   spec.push.codec = {.id = CodecId::kTopK, .density = 0.01};

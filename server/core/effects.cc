@@ -64,6 +64,10 @@ std::ostream& operator<<(std::ostream& out, const ClosedRound& r) {
   return out << "round " << r.step << " of {" << Workers(r.accepted) << "}";
 }
 
+std::ostream& operator<<(std::ostream& out, const FullRound& r) {
+  return out << "full round " << r.step << " of squared norm " << r.squared_norm;
+}
+
 std::ostream& operator<<(std::ostream& out, const Effects& e) {
   std::string_view gap = "";
   const auto print = [&](const auto& value) {
@@ -74,6 +78,7 @@ std::ostream& operator<<(std::ostream& out, const Effects& e) {
   if (e.join.has_value()) print(*e.join);
   if (e.opened) print("opened");
   for (const ClosedRound& round : e.rounds) print(round);
+  if (e.full_round.has_value()) print(*e.full_round);
   for (const ReadAnswer& answer : e.answers) print(answer);
   return out;
 }

@@ -35,8 +35,9 @@ struct Judgement {
   Incarnation incarnation;  // the sender's incarnation, also if it is fenced
   Step step;
   Verdict verdict = Verdict::kAccept;
-  bool again = false;      // whether the push was judged before; `verdict` is then the stored one
-  Step frontier;           // the shard's frontier after the event
+  bool again = false;  // whether the push was judged before; `verdict` is then the stored one
+  // The shard's frontier after the event; while a full round waits, that after its ClipEvent.
+  Step frontier;
   Version version;         // the shard's version after the event
   uint64_t staleness = 0;  // staleness of an accepted push's gradient; 0 for other verdicts
   // kRefused: the gradient was too stale for staleness_policy drop.
@@ -66,7 +67,7 @@ struct JoinAnswer {
   Incarnation incarnation;  // the worker's newest incarnation
   bool open = false;
   bool seeded = false;
-  Step frontier;
+  Step frontier;          // as in Judgement
   Step predecessor_next;  // the worker's `next` (docs/glossary.md) at this Join
   Step largest_next;      // the largest `next` (docs/glossary.md) of all workers
   bool by_round = false;  // the mode in force is sync or backup
@@ -87,11 +88,21 @@ struct ClosedRound {
   friend std::ostream& operator<<(std::ostream& out, const ClosedRound& value);
 };
 
+// A round of a clipping job that has all its gradients and waits for its ClipEvent.
+struct FullRound {
+  Step step;
+  double squared_norm = 0;  // of the averaged gradient
+
+  bool operator==(const FullRound&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const FullRound& value);
+};
+
 struct Effects {
   std::optional<Judgement> judgement;
   std::optional<JoinAnswer> join;
   std::vector<ReadAnswer> answers;
   std::vector<ClosedRound> rounds;
+  std::optional<FullRound> full_round;  // the round became full in this event
   bool opened = false;
 
   bool operator==(const Effects&) const = default;

@@ -32,6 +32,12 @@ TEST(EffectsTest, PrintOnOneLineInSendingOrder) {
   EXPECT_EQ(Printed(Effects{}), "");
 }
 
+TEST(EffectsTest, AFullRoundPrintsItsNorm) {
+  Effects effects;
+  effects.full_round = FullRound{Step{4}, 6.25};
+  EXPECT_EQ(Printed(effects), "full round 4 of squared norm 6.25");
+}
+
 TEST(EffectsTest, AJudgementPrintsTheEffectOfTheStalenessPolicy) {
   Judgement judgement;
   judgement.verdict = Verdict::kRefused;

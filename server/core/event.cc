@@ -35,6 +35,9 @@ void Print(std::ostream& out, const RuleEvent& e) {
   if (e.from != Step{}) out << " from step " << e.from;
 }
 void Print(std::ostream& out, const ShutEvent&) { out << "shut"; }
+void Print(std::ostream& out, const ClipEvent& e) {
+  out << "clip step " << e.step << " by " << e.factor;
+}
 
 }  // namespace
 

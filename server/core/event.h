@@ -99,8 +99,18 @@ struct RuleEvent {
 // REQUIRES: no worker is live.
 struct ShutEvent {};
 
+// The norm of the averaged gradient of round STEP is known over all shards of the model. The shard
+// multiplies its averaged gradient by FACTOR and closes the round. Ignored unless the full round of
+// this step waits. REQUIRES: FACTOR is from 0 to 1.
+struct ClipEvent {
+  Step step;
+  double factor = 1;
+
+  bool operator==(const ClipEvent&) const = default;
+};
+
 using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent,
-                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent>;
+                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent, ClipEvent>;
 
 // Prints EVENT as one line, with the length of the payload instead of its bytes.
 std::ostream& operator<<(std::ostream& out, const Event& event);

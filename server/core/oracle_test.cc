@@ -28,7 +28,7 @@ class OracleTest : public testing::Test {
   using DrawRule = std::function<Rule(SeededRandom&)>;
 
   void RunMode(uint64_t first_seed, const DrawRule& draw_rule, const StalenessSpec& staleness = {},
-               bool rule_changes = false) {
+               bool rule_changes = false, bool clips = false) {
     for (int i = 0; i < kRunsPerMode; ++i) {
       const uint64_t seed = first_seed + i;
       SeededRandom random(seed);
@@ -36,7 +36,8 @@ class OracleTest : public testing::Test {
                               .rule = draw_rule(random),
                               .planned_examples = kPlannedExamples,
                               .staleness = staleness,
-                              .publish = DrawPublish(random)};
+                              .publish = DrawPublish(random),
+                              .clips = clips};
       RunOne(options, seed, rule_changes);
       if (HasFailure()) FAIL() << "seed " << seed << "\n" << log_.str();
     }
@@ -59,6 +60,10 @@ class OracleTest : public testing::Test {
           EXPECT_GT(seen_[change], kRunsPerMode / 400) << change;
         }
       }
+    }
+    if (clips) {
+      EXPECT_GT(seen_["full"], kRunsPerMode);
+      EXPECT_GT(seen_["full again"], kRunsPerMode);
     }
     if (staleness.policy == StalenessPolicy::kDrop) {
       EXPECT_GT(seen_["dropped"], kRunsPerMode);
@@ -84,12 +89,14 @@ class OracleTest : public testing::Test {
     for (int i = 0; i < kEventsPerRun && !HasFailure(); ++i) {
       const Event event = events.Next(shard);
       const Rule before = shard.rule();
+      const bool full = shard.full();
       const Effects effects = shard.Apply(event);
       log_ << event << " -> " << effects << "\n";
       EXPECT_EQ(effects, oracle.Apply(event));
       Compare(rule, shard, oracle);
       if (options.publish.has_value() && shard.seeded()) ComparePublished(effects, shard, oracle);
       Count(effects);
+      if (full && shard.full()) ++seen_["full again"];
       if (shard.rule().mode() != before.mode() && shard.open()) {
         ++seen_[std::string(before.mode()) + "->" + std::string(shard.rule().mode())];
       }
@@ -129,7 +136,7 @@ class OracleTest : public testing::Test {
       for (size_t j = 0; j < want.sum.size(); ++j) {
         EXPECT_NEAR(got.sum[j], want.sum[j], tolerance * want.sum[j]);
       }
-      EXPECT_EQ(got.update.gradient_scale, static_cast<float>(1.0 / want.weight));
+      EXPECT_EQ(got.update.gradient_scale, static_cast<float>(want.factor / want.weight));
       EXPECT_EQ(got.update.number, i + 1);
       EXPECT_EQ(got.update.learning_rate,
                 static_cast<float>(schedule_.Rate(want.examples_before, kPlannedExamples)));
@@ -141,6 +148,7 @@ class OracleTest : public testing::Test {
     if (effects.opened) ++seen_["opened"];
     seen_["answer"] += effects.answers.size();
     seen_["round"] += effects.rounds.size();
+    if (effects.full_round.has_value()) ++seen_["full"];
     if (!effects.judgement.has_value()) return;
     if (effects.judgement->dropped) ++seen_["dropped"];
     std::ostringstream verdict;
@@ -169,6 +177,12 @@ TEST_F(OracleTest, AgreesInBackup) {
     const uint32_t workers = 1 + Workers(random) % 4;
     return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
   });
+}
+
+TEST_F(OracleTest, AgreesOnClippedRounds) {
+  RunMode(
+      9000000, [](SeededRandom& random) { return Rule::Sync(Workers(random), random.Percent(50)); },
+      {}, /*rule_changes=*/false, /*clips=*/true);
 }
 
 TEST_F(OracleTest, AgreesInSsp) {

@@ -100,6 +100,7 @@ struct Shard::State {
       : rule(options.rule),
         first_rule(options.rule),
         generation(options.generation),
+        clips(options.clips),
         staleness_spec(options.staleness),
         workers(options.rule.max_workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
@@ -119,6 +120,7 @@ struct Shard::State {
   void Handle(const LeaveEvent& event, Effects& effects);
   void Handle(const RuleEvent& event, Effects& effects);
   void Handle(const ShutEvent& event, Effects& effects);
+  void Handle(const ClipEvent& event, Effects& effects);
   // Folds the gradient of an accepted push, adjusted by the staleness policy. Sets
   // judgement.uncompensated.
   void FoldPush(const PushEvent& push, Judgement& judgement);
@@ -137,6 +139,9 @@ struct Shard::State {
   Step LastAnswered() const;
   void CloseRounds(bool last_departed, Effects& effects);
   void CloseRound(Effects& effects);
+  // Ends the folding of the frontier's round, which then waits for its ClipEvent. UNTIL: the
+  // frontier afterwards.
+  void FillRound(Step until, Effects& effects);
   void MoveFrontier();
   // A round with a quorum of 1 shows no noise.
   bool MeasuresNoise() const {
@@ -153,6 +158,8 @@ struct Shard::State {
   template <typename Sent>
   Judgement JudgementOf(const Sent& sent, const Decision& decision) const;
   BlockedRead BlockedReadOf(WorkerId worker) const;
+  // Returns the frontier, or that after the ClipEvent of a full round.
+  Step next_frontier() const { return full_until.value_or(workers.frontier()); }
   // Returns the number of live workers at which the shard opens, that is, begins to accept pushes.
   uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
@@ -160,12 +167,16 @@ struct Shard::State {
   const Rule first_rule;
   std::optional<RuleEvent> next_rule;  // in an open shard, its step is above the frontier
   const Generation generation;
+  const bool clips;
   const StalenessSpec staleness_spec;
 
   bool open = false;
   bool start_timed_out = false;  // can become true before the seed or any worker arrives
   WorkerTable workers;
   Accumulator accumulator;
+  // Set while the frontier's round is full: the frontier after its ClipEvent.
+  std::optional<Step> full_until;
+  std::optional<double> clip_factor;  // set between the ClipEvent and the end of its round
   GradientNoise noise;
   Store store;
   Publisher publisher;
@@ -240,6 +251,10 @@ void Shard::State::Handle(const RuleEvent& event, Effects&) {
 void Shard::State::Handle(const ShutEvent&, Effects&) {
   open = false;
   start_timed_out = false;
+}
+
+void Shard::State::Handle(const ClipEvent& event, Effects&) {
+  if (full_until.has_value() && event.step == workers.frontier()) clip_factor = event.factor;
 }
 
 void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
@@ -321,13 +336,23 @@ void Shard::State::CloseRounds(bool last_departed, Effects& effects) {
   // Every live worker has finished the rounds below `finished`. If no worker is live any more, the
   // rounds that any worker has finished close, so that the result does not depend on the order in
   // which the workers depart.
-  const std::optional<Step> finished =
+  std::optional<Step> finished =
       last_departed ? std::optional(workers.LargestNext()) : workers.SmallestLiveNext();
+  if (full_until.has_value()) {
+    // A worker that becomes live meanwhile does not reopen a round.
+    full_until = std::max(*full_until, finished.value_or(Step{}));
+    if (!clip_factor.has_value()) return;
+    finished = full_until;
+  }
   for (;;) {
     const bool all = finished.has_value() && *finished > workers.frontier();
     const bool has_gradients = accumulator.count() > 0;
     const bool quorum = has_gradients && accumulator.count() >= rule.quorum;
     if (!all && !quorum) return;
+    if (has_gradients && clips && !clip_factor.has_value()) {
+      const Step next = StepsAfter(workers.frontier(), 1);
+      return FillRound(std::max(next, finished.value_or(next)), effects);
+    }
     if (has_gradients) {
       CloseRound(effects);
     } else {
@@ -346,8 +371,19 @@ void Shard::State::CloseRound(Effects& effects) {
   // the worker numbers can therefore all be folded now.
   accumulator.FoldInOrder([](WorkerId) { return false; });
   if (MeasuresNoise()) noise.Close(accumulator);
-  store.Apply(accumulator);
+  store.Apply(accumulator, clip_factor.value_or(1));
+  clip_factor.reset();
+  full_until.reset();
   workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
+}
+
+void Shard::State::FillRound(Step until, Effects& effects) {
+  full_until = until;
+  accumulator.FoldInOrder([](WorkerId) { return false; });
+  // The norm of the sum has the same bits for every order of arrival; that of a gradient that is
+  // still encoded is added up in another order.
+  accumulator.FoldSingle();
+  effects.full_round = FullRound{workers.frontier(), accumulator.SquaredNormOfMean()};
 }
 
 void Shard::State::MoveFrontier() {
@@ -378,13 +414,13 @@ void Shard::State::PublishIfDue(Step frontier_before, bool rule_changed) {
 
 void Shard::State::FillReplies(Effects& effects) const {
   if (effects.judgement.has_value()) {
-    effects.judgement->frontier = workers.frontier();
+    effects.judgement->frontier = next_frontier();
     effects.judgement->version = store.version();
   }
   if (effects.join.has_value()) {
     effects.join->open = open;
     effects.join->seeded = store.seeded();
-    effects.join->frontier = workers.frontier();
+    effects.join->frontier = next_frontier();
     effects.join->largest_next = workers.LargestNext();
     effects.join->by_round = rule.fold == Fold::kRound;
   }
@@ -393,9 +429,9 @@ void Shard::State::FillReplies(Effects& effects) const {
 JudgeInput Shard::State::JudgeInputOf(WorkerId worker) const {
   return {.generation = generation,
           .worker = workers.of(worker),
-          .frontier = workers.frontier(),
+          .frontier = next_frontier(),
           .slack = rule.slack,
-          .open = open,
+          .open = open && !full_until.has_value(),
           .max_folded = rule.MostFolded(),
           .version = store.version(),
           .staleness = staleness_spec};
@@ -420,7 +456,7 @@ BlockedRead Shard::State::BlockedReadOf(WorkerId worker) const {
   wait.frontier = workers.frontier();
   wait.unseeded = !store.seeded();
   if (open) {
-    wait.unfinished = workers.UnfinishedWorkers();
+    if (!full_until.has_value()) wait.unfinished = workers.UnfinishedWorkers();
   } else {
     wait.live = workers.live_count();
     wait.wanted = wanted();
@@ -505,6 +541,7 @@ bool Shard::saturated() const { return state_->store.saturated(); }
 uint64_t Shard::saturated_updates() const { return state_->store.saturated_updates(); }
 const NoiseEstimate& Shard::noise() const { return state_->noise.estimate(); }
 Step Shard::frontier() const { return state_->workers.frontier(); }
+bool Shard::full() const { return state_->full_until.has_value(); }
 const Rule& Shard::rule() const { return state_->rule; }
 const std::optional<RuleEvent>& Shard::next_rule() const { return state_->next_rule; }
 Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }

@@ -50,6 +50,8 @@ struct ShardOptions {
   StalenessSpec staleness;                // REQUIRES: with kDcasgd, `publish` is set
   std::optional<PublishOptions> publish;  // nullopt: the shard publishes no deltas
   bool checkpointed = false;              // Save() is called; only ShardBytes reads this
+  // A full round waits for its ClipEvent. REQUIRES: the shard has only rules with Fold::kRound.
+  bool clips = false;
   // Allocates the arrays with one element per parameter: masters, slots, sums, published
   // parameters. Must outlive the shard and every reader of its masters.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
@@ -119,6 +121,8 @@ class Shard {
   // snapshot contains it.
   const NoiseEstimate& noise() const;
   Step frontier() const;
+  // Returns whether the round of the frontier is full and waits for its ClipEvent.
+  bool full() const;
   // Return the rule in force, and the rule that replaces it at a later step, with this step.
   const Rule& rule() const;
   const std::optional<RuleEvent>& next_rule() const;

@@ -82,6 +82,10 @@ void Set(const OpenEvent&, Head::Shard& shard) { shard.mutable_open(); }
 void Set(const LeaveEvent& event, Head::Shard& shard) { *shard.mutable_leave() = SenderOf(event); }
 void Set(const RuleEvent& event, Head::Shard& shard) { *shard.mutable_rule() = RuleMessage(event); }
 void Set(const ShutEvent&, Head::Shard& shard) { shard.mutable_shut(); }
+void Set(const ClipEvent& event, Head::Shard& shard) {
+  shard.mutable_clip()->set_step(event.step.value);
+  shard.mutable_clip()->set_factor(event.factor);
+}
 
 void Set(const BeginRecord& record, Head& head) {
   Head::Run& run = *head.mutable_run();
@@ -175,6 +179,8 @@ class EventDecoder {
         return DecodeRule(shard.rule());
       case Head::Shard::kShut:
         return ShutEvent{};
+      case Head::Shard::kClip:
+        return DecodeClip(shard.clip());
       case Head::Shard::EVENT_NOT_SET:
         break;
     }
@@ -231,6 +237,12 @@ class EventDecoder {
     const Problems problems = event.rule.Validate();
     if (problems.empty()) return event;
     return Damage("rule: ", problems.list().front().field, ": ", problems.list().front().text);
+  }
+
+  absl::StatusOr<ClipEvent> DecodeClip(const Head::Clip& clip) const {
+    RETURN_IF_ERROR(CheckAtMost("step", kLargestStep.value, clip.step()));
+    if (clip.factor() >= 0 && clip.factor() <= 1) return ClipEvent{{clip.step()}, clip.factor()};
+    return Damage("factor: out of range (expected 0 to 1, got ", clip.factor(), ")");
   }
 
   absl::StatusOr<CheckedPayload> Payload() {

@@ -91,10 +91,23 @@ std::vector<LogRecord> AllRecords() {
   for (const Event& event : std::vector<Event>{
            SeedEvent{Fp32Payload({1, 2, 3})}, worker.Join(), worker.Read(0), first_read, Push(),
            published, since, sparse_push, worker.PushNothing(3), worker.Expire(), worker.Return(),
-           OpenEvent{}, worker.Leave(), RuleEvent{SomeRule()}, ShutEvent{}}) {
+           OpenEvent{}, worker.Leave(), RuleEvent{SomeRule()}, ShutEvent{}, ClipEvent{{9}, 0.25}}) {
     records.push_back(ShardRecord{.shard = {7}, .event = event});
   }
   return records;
+}
+
+TEST(LogRecord, AClipKeepsItsStepAndFactor) {
+  const ClipEvent clip = {{9}, 0.1};
+  const auto decoded = Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = clip}));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(std::get<ClipEvent>(std::get<ShardRecord>(*decoded).event), clip);
+  for (const double factor : {-0.5, 1.5, std::nan("")}) {
+    const ClipEvent wrong = {{9}, factor};
+    EXPECT_EQ(Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = wrong})).status().code(),
+              absl::StatusCode::kDataLoss)
+        << factor;
+  }
 }
 
 TEST(LogRecord, EveryRecordSurvivesARoundTrip) {
@@ -107,7 +120,7 @@ TEST(LogRecord, EveryRecordSurvivesARoundTrip) {
     EXPECT_EQ(EncodeRecord(*decoded), bytes) << "record " << checked_count;
     ++checked_count;
   }
-  EXPECT_EQ(checked_count, 19);
+  EXPECT_EQ(checked_count, 20);
 }
 
 TEST(LogRecord, ARuleKeepsAllFields) {

@@ -48,6 +48,10 @@ class DirectPeers final : public Peers {
       job.SetMode(request, std::move(guarded));
     });
   }
+  void Clip(ServerId server, const ClipRequest& request, ClipDone done) override {
+    Call<ClipReply>(server, std::move(done),
+                    [&](Job& job, ClipDone guarded) { job.Clip(request, std::move(guarded)); });
+  }
 
  private:
   // Shared with the pending calls, which may end after this object is destroyed.

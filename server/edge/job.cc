@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <thread>
 #include <utility>
@@ -32,6 +33,7 @@ ShardOptions ShardOptionsOf(const JobOptions& options) {
           .staleness = options.staleness,
           .publish = options.publish,
           .checkpointed = options.durable.has_value(),
+          .clips = options.clip_norm > 0,
           .memory = options.memory};
 }
 
@@ -80,8 +82,17 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
       shards_pool_(ThreadCount(options_.thread_count)),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
              frames_,
-             {options_.group_updates, shards_pool_, streams_, counters_, journal_, clock_,
-              options_.tracer},
+             {.groups = options_.group_updates,
+              .pool = shards_pool_,
+              .streams = streams_,
+              .counters = counters_,
+              .journal = journal_,
+              .clock = clock_,
+              .tracer = options_.tracer,
+              .applied =
+                  [this](ShardId shard, const Effects& effects) {
+                    if (clipper_ != nullptr) clipper_->Applied(shard, effects);
+                  }},
              options_.groups),
       identity_{.job = options_.name,
                 .server = options_.server,
@@ -121,6 +132,11 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                     .server_count = options_.server_count,
                     .tracer = options_.tracer},
                    {identity_, model_, stored_, journal_, clock, peers.get()}, control_.post()),
+      clipper_(options_.clip_norm > 0
+                   ? std::make_unique<Clipper>(
+                         options_.clip_norm,
+                         Clipper::Parts{identity_, model_, counters_, peers.get()}, control_.post())
+                   : nullptr),
       peers_(std::move(peers)) {}
 
 Job::~Job() {
@@ -303,6 +319,7 @@ void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   stored_.RecordMember(call.worker(), [this, event = JoinEvent{call.worker(), incarnation},
                                        joined] { model_.Get()->SubmitToAll(event, joined); });
   streams_.Admit(call.worker(), incarnation);
+  if (clipper_ != nullptr && leads()) clipper_->CallServers();
 }
 
 JoinReply Job::ReplyOf(WorkerId worker, Incarnation incarnation,
@@ -407,8 +424,13 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
     LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size()
               << " workers are live" << *more;
   }
-  stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
-    ApplyToAll(event, [done] { done(LeaveReply()); });
+  const bool waits = clipper_ != nullptr && membership_.Live().empty();
+  stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, waits, done] {
+    ApplyToAll(event, [this, waits, done] {
+      if (!waits) return done(LeaveReply());
+      control_.Post(
+          [this, done] { clipper_->WhenClosed(clock_.Now(), [done] { done(LeaveReply()); }); });
+    });
   });
   DealExamples();
   joins_.Answer();
@@ -457,8 +479,9 @@ void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>&
 }
 
 absl::Status Job::CheckMode(const Rule& rule) const {
-  Problems problems = ModeProblems(rule, options_.sparse_updates, options_.publish,
-                                   options_.staleness, options_.largest_batch.has_value());
+  Problems problems =
+      ModeProblems(rule, options_.sparse_updates, options_.publish, options_.staleness,
+                   options_.largest_batch.has_value(), options_.clip_norm);
   const bool keeps_only_checkpoints =
       options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
   if (keeps_only_checkpoints && rule.fold != options_.rule.fold) {
@@ -510,6 +533,35 @@ void Job::Rollback(RollbackRequest request, Done<RollbackReply> done) {
     if (stopping()) return done(Stopping());
     checkpoints_.Rollback(request, done);
   });
+}
+
+void Job::Clip(ClipRequest request, Done<ClipReply> done) {
+  control_.Post([this, request = std::move(request), done = std::move(done)] {
+    if (const absl::Status status = CheckClip(request); !status.ok()) return done(status);
+    clipper_->Clip(request, done);
+  });
+}
+
+absl::Status Job::CheckClip(const ClipRequest& request) const {
+  if (stopping()) return Stopping();
+  RETURN_IF_ERROR(identity_.CheckJob(request.job()));
+  RETURN_IF_ERROR(identity_.CheckRun("server 0", RunId{request.run()}));
+  RETURN_IF_ERROR(checkpoints_.CheckAgreed());
+  if (clipper_ == nullptr || leads()) {
+    return absl::FailedPreconditionError(
+        "server: not a server that clips for server 0 (expected another server of a job with "
+        "clip_norm)");
+  }
+  if (request.generation() != identity_.generation.value) {
+    return absl::FailedPreconditionError(absl::StrCat("generation: another one (expected ",
+                                                      identity_.generation.value, ", got ",
+                                                      request.generation(), ")"));
+  }
+  if (!std::isfinite(request.squared_norm()) || request.squared_norm() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "squared_norm: out of range (expected at least 0, got ", request.squared_norm(), ")"));
+  }
+  return absl::OkStatus();
 }
 
 void Job::Status(Done<StatusReply> done) {
@@ -576,6 +628,7 @@ void Job::HandleTick() {
     AdaptPrecision();
   }
   admission_.Tick(now);
+  if (clipper_ != nullptr) clipper_->Tick(now);
   joins_.Answer();
   OpenAfterTimeout(now);
   SendWaitNotices(now);
@@ -644,6 +697,7 @@ void Job::HandleStop(std::function<void()> done) {
   stopping_ = true;
   joins_.Cancel(Stopping());
   admission_.Cancel(Stopping());
+  if (clipper_ != nullptr) clipper_->Stop(Stopping());
   const auto end = [this, done = std::move(done)](const std::vector<int>&) {
     for (const auto& stream : streams_.All()) stream->EndAfterFlush(Stopping());
     done();

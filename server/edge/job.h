@@ -14,7 +14,7 @@
 // JoinQueue makes new worker processes wait for their numbers, DealLead deals the examples, Scaler
 // changes the number of workers and the mode, WaitTuner chooses the numbers of the mode,
 // PrecisionLead chooses the push codec by trials, JobCheckpoints makes checkpoints and goes back to
-// them.
+// them, Clipper limits the norm of gradients.
 //
 // With durability: log, every event and every change of a member is in the event log before any of
 // its effects leaves the server, and Recover() continues from the state that the log and the newest
@@ -54,6 +54,7 @@
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
+#include "server/edge/clipper.h"
 #include "server/edge/control_thread.h"
 #include "server/edge/job_checkpoints.h"
 #include "server/edge/job_identity.h"
@@ -98,6 +99,7 @@ struct JobOptions {
   std::optional<uint64_t> largest_batch;
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
   std::optional<AdaptiveSpec> adaptive;   // push: adaptive; needs durability: checkpoint
+  double clip_norm = 0;  // JobSpec::clip_norm; above 0 only in mode sync without an event log
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
   Epoch epoch;
@@ -167,8 +169,13 @@ class Job {
   // belongs to another run, if its generation is not higher, or if there is no checkpoint of its
   // step.
   void Rollback(RollbackRequest request, Done<RollbackReply> done);
+  // Closes the last round and replies with this server's part of the next one (clipper.h). Errors:
+  // FailedPrecondition if the request belongs to another job, run or generation, or if the job has
+  // no clip_norm; Unavailable while the job is stopping.
+  void Clip(ClipRequest request, Done<ClipReply> done);
   void Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done);
-  // Removes a worker. Replies when every shard has applied the Leave event.
+  // Removes a worker. Replies when every shard has applied the Leave event and, after the last
+  // worker, when no round waits for its norm.
   void Leave(LeaveRequest request, Done<LeaveReply> done);
   // Changes the number of workers (scaler.h). Errors: those of Scaler; FailedPrecondition for
   // another job or before the first Join.
@@ -211,6 +218,7 @@ class Job {
 
   void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
   absl::Status CheckAdmit(const AdmitRequest& request) const;
+  absl::Status CheckClip(const ClipRequest& request) const;
   absl::StatusOr<HeartbeatReply> HandleHeartbeat(const HeartbeatRequest& request);
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
   absl::Status CheckLeave(const LeaveRequest& request) const;
@@ -286,6 +294,7 @@ class Job {
   Scaler scaler_;
   WaitTuner tuner_;
   JobCheckpoints checkpoints_;
+  std::unique_ptr<Clipper> clipper_;  // null: the job has no clip_norm
   // Declared last, so that no call ends after the members that its callback uses.
   const std::unique_ptr<Peers> peers_;
 };

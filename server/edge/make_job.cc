@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   if (spec.schedule.grows_batch()) options.largest_batch = spec.schedule.largest_batch;
   options.publish = spec.publish;
   options.adaptive = spec.push.adaptive;
+  options.clip_norm = spec.clip_norm;
   options.lease = spec.lease;
   options.start_timeout = spec.start_timeout;
   options.epoch = settings.epoch;

@@ -106,6 +106,7 @@ class RollbackTest : public testing::Test {
     options.token_key = absl::StrCat("key ", starts_);
     options.thread_count = 1;
     options.lease = absl::Hours(1000);
+    options.clip_norm = clip_norm_;
     options.durable = DurableOptions{.files = &server.files,
                                      .folder = kFolder,
                                      .durability = durability_,
@@ -410,6 +411,7 @@ class RollbackTest : public testing::Test {
 
   Rule rule_ = Rule::Sync(1);
   Durability durability_ = Durability::kCheckpoint;
+  double clip_norm_ = 0;
   const Partition partition_ =
       Partition::Make({{"w", {64, 64}}, {"v", {64, 64}}, {"b", {3}}}, 4096, kServers).value();
   ManualClock clock_;
@@ -485,6 +487,27 @@ TEST_F(RollbackTest, AKilledLeadSendsAllServersBack) {
   EXPECT_EQ(Masters(), masters_[step]);
   Resume(step);
   Train(step + 2);
+}
+
+// The rounds after the rollback are summed anew, also those that waited for their norm before it.
+TEST_F(RollbackTest, ClippedRoundsGoBack) {
+  clip_norm_ = 10;
+  StartServers();
+  Begin();
+  const uint64_t step = TrainToCheckpoint();
+  Train(step + 3);
+  const std::string lost = Masters();
+  EXPECT_GT(Status(0).clipped_updates(), step);
+  for (uint32_t killed = 0; killed < kServers; ++killed) {
+    SendPushesTo(w0_, 1 - killed, step_);
+    Kill(killed);
+    ASSERT_TRUE(StartServer(killed).ok());
+    AwaitGeneration(2 + killed);
+    EXPECT_EQ(Masters(), masters_[step]);
+    Resume(step);
+    Train(step + 3);
+    EXPECT_EQ(Masters(), lost) << "the repeated steps have the same bits";
+  }
 }
 
 TEST_F(RollbackTest, ServersThatAreKilledTogetherGoBack) {

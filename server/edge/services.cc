@@ -204,6 +204,13 @@ grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* 
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ControlService::Clip(grpc::CallbackServerContext* context,
+                                               const ClipRequest* request, ClipReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Clip(*request, FinishWith(reactor, reply));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
                                                     const HeartbeatRequest* request,
                                                     HeartbeatReply* reply) {

@@ -61,6 +61,8 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                                    const FollowRequest* request, FollowReply* reply) override;
   grpc::ServerUnaryReactor* Rollback(grpc::CallbackServerContext* context,
                                      const RollbackRequest* request, RollbackReply* reply) override;
+  grpc::ServerUnaryReactor* Clip(grpc::CallbackServerContext* context, const ClipRequest* request,
+                                 ClipReply* reply) override;
   grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
                                       const HeartbeatRequest* request,
                                       HeartbeatReply* reply) override;

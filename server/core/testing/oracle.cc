@@ -60,9 +60,10 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
     j.again = true;
   } else if (last != nullptr && now.step < last->step) {
     j.verdict = Verdict::kRepeat;
-  } else if (now.step < Next(now.worker) || now.step < frontier()) {
+  } else if (now.step < Next(now.worker) || now.step < NextFrontier()) {
     j.verdict = Verdict::kLate;
-  } else if (!open() || (bounded && now.step.value > frontier().value + rule().slack)) {
+  } else if (!open() || !held_.empty() ||
+             (bounded && now.step.value > frontier().value + rule().slack)) {
     j.verdict = Verdict::kEarly;
   } else if (policy.policy == StalenessPolicy::kDrop && now.push.examples > 0 &&
              staleness > policy.bound) {
@@ -118,8 +119,9 @@ bool Oracle::ChangeRule() {
   return true;
 }
 
-void Oracle::UpdateFromPending() {
+void Oracle::UpdateFromPending(double factor) {
   Expected update;
+  update.factor = factor;
   update.sum.resize(options_.value_count);
   for (const TraceEntry& m : trace_.entries()) {
     if (m.update != 0) update.examples_before += m.push.examples;
@@ -155,23 +157,55 @@ bool Oracle::AnyWorkerFinished(Step round) const {
 
 void Oracle::CloseRounds(bool all_gone, Effects& effects) {
   for (;;) {
-    const Step round = frontier();
+    const Step round = NextFrontier();
     const std::vector<WorkerId> live = trace_.LiveWorkers();
     const bool all = !live.empty() && std::all_of(live.begin(), live.end(),
                                                   [&](WorkerId w) { return Next(w) > round; });
     const bool last = all_gone && AnyWorkerFinished(round);
-    const std::vector<size_t> pending = trace_.PendingGradients();
+    std::vector<size_t> pending;
+    if (held_.empty()) pending = trace_.PendingGradients();
     const bool quorum = !pending.empty() && pending.size() >= rule().quorum;
     if (!all && !last && !quorum) return;
     ClosedRound closed = {round, {}};
     for (const size_t index : pending) closed.accepted.push_back(trace_.at(index).worker);
     std::sort(closed.accepted.begin(), closed.accepted.end());
-    std::vector<ClosedRound>& rounds = effects.rounds;
-    if (pending.empty() && !rounds.empty() && rounds.back().accepted.empty()) rounds.pop_back();
-    rounds.push_back(closed);
-    if (!pending.empty()) UpdateFromPending();
-    trace_.newest().frontier = round + 1;
+    held_.push_back(closed);
+    if (options_.clips && !pending.empty()) {
+      effects.full_round = FullRound{round, SquaredNorm(pending)};
+    }
+    if (!options_.clips || held_.front().accepted.empty()) EndHeldRounds(1, effects);
   }
+}
+
+double Oracle::SquaredNorm(const std::vector<size_t>& gradients) const {
+  std::vector<double> sum(options_.value_count);
+  uint64_t weight = 0;
+  for (const size_t index : gradients) {
+    const PushEvent& push = trace_.entries()[index].push;
+    const std::vector<float> values = Values(push.payload);
+    for (size_t i = 0; i < values.size(); ++i) sum[i] += double{values[i]} * push.examples;
+    weight += uint64_t{push.examples} + push.late_examples;
+  }
+  double squares = 0;
+  for (const double value : sum) {
+    // The mean is rounded to float.
+    const float scale = static_cast<float>(1.0 / static_cast<double>(weight));
+    const float mean = scale * static_cast<float>(value);
+    squares += double{mean} * mean;
+  }
+  return squares;
+}
+
+void Oracle::EndHeldRounds(double factor, Effects& effects) {
+  std::vector<ClosedRound>& rounds = effects.rounds;
+  for (const ClosedRound& closed : held_) {
+    const bool empty = closed.accepted.empty();
+    if (empty && !rounds.empty() && rounds.back().accepted.empty()) rounds.pop_back();
+    rounds.push_back(closed);
+    if (!empty) UpdateFromPending(factor);
+    trace_.newest().frontier = closed.step + 1;
+  }
+  held_.clear();
 }
 
 void Oracle::MoveFrontier() {
@@ -222,7 +256,7 @@ JoinAnswer Oracle::AnswerJoin(WorkerId worker) const {
   join.open = open();
   join.by_round = rule().fold == Fold::kRound;
   join.seeded = trace_.Contains(TraceEntry::Kind::kSeed);
-  join.frontier = frontier();
+  join.frontier = NextFrontier();
   join.predecessor_next = Next(worker);
   for (uint32_t i = 0; i < options_.rule.max_workers; ++i) {
     join.largest_next = std::max(join.largest_next, Next(WorkerId{i}));
@@ -243,6 +277,8 @@ Effects Oracle::Apply(const Event& event) {
   bool rule_changed = ChangeRule();
   Open(effects);
   const bool all_gone = had_live && trace_.LiveWorkers().empty();
+  const bool clips = now.kind == TraceEntry::Kind::kClip;
+  if (clips && !held_.empty() && held_.front().step == now.step) EndHeldRounds(now.factor, effects);
   if (open()) MoveOn(all_gone, effects);
   if (open() && ChangeRule()) {
     rule_changed = true;
@@ -252,7 +288,7 @@ Effects Oracle::Apply(const Event& event) {
   if (open()) AnswerReads(effects);
 
   if (effects.judgement.has_value()) {
-    effects.judgement->frontier = frontier();
+    effects.judgement->frontier = NextFrontier();
     effects.judgement->version = version();
   }
   if (now.kind == TraceEntry::Kind::kJoin) effects.join = AnswerJoin(now.worker);
@@ -274,7 +310,7 @@ std::vector<BlockedRead> Oracle::BlockedReads() const {
     if (!open()) {
       wait.live = static_cast<uint32_t>(live.size());
       wait.wanted = WorkersToOpen();
-    } else {
+    } else if (held_.empty()) {
       for (const WorkerId w : live) {
         if (Next(w) <= frontier()) wait.unfinished.push_back(w);
       }

@@ -28,6 +28,7 @@ class Oracle {
   struct Expected {
     std::vector<double> sum;
     uint64_t weight = 0;
+    double factor = 1;
     uint64_t examples_before = 0;
   };
 
@@ -61,10 +62,14 @@ class Oracle {
   void ClassifyPush(TraceEntry& now, Effects& effects) const;
   // Puts the next rule in force if it is due. Returns whether it did.
   bool ChangeRule();
-  void UpdateFromPending();
+  void UpdateFromPending(double factor = 1);
   void Open(Effects& effects);
   bool AnyWorkerFinished(Step round) const;
   void CloseRounds(bool all_gone, Effects& effects);
+  double SquaredNorm(const std::vector<size_t>& gradients) const;
+  // Returns the frontier as it is when the held rounds have ended.
+  Step NextFrontier() const { return held_.empty() ? frontier() : held_.back().step + 1; }
+  void EndHeldRounds(double factor, Effects& effects);
   void MoveOn(bool all_gone, Effects& effects);
   void MoveFrontier();
   void Publish(Step frontier_before, bool rule_changed);
@@ -73,6 +78,8 @@ class Oracle {
   const ShardOptions options_;
   EventTrace trace_;
   std::vector<Expected> updates_;
+  // The rounds that accept no more pushes and wait for the clip event of the first one.
+  std::vector<ClosedRound> held_;
   Version published_;
 };
 

@@ -28,6 +28,11 @@ Event RandomEvents::DrawEvent(const Shard& shard) {
     const Step from = shard.frontier() + random_.Below(5);
     return RuleEvent{DrawMode(random_, rule_.workers, /*sync_only=*/false), from};
   }
+  if (shard.full() && random_.Percent(40)) {
+    const bool other = random_.Percent(10);
+    return ClipEvent{other ? Step{random_.Below(8)} : shard.frontier(),
+                     1.0 / static_cast<double>(1 + random_.Below(3))};
+  }
   const WorkerId worker = DrawWorker();
   // An absent worker (never joined, or left) usually joins next.
   if (absent_[worker.value] && random_.Percent(70)) return DrawJoin(worker);

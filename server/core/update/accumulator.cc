@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/reductions.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -69,6 +70,20 @@ void Accumulator::ForEachEntry(EntryFunction block) const {
                                                [&](float v) { return ScaleOf(*single_) * v; });
                         block(indices, sums);
                       });
+}
+
+double Accumulator::SquaredNormOfMean() const {
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(weight_));
+  double squares = 0;
+  const auto add = [&](auto /*position*/, std::span<const float> values) {
+    squares += kernels::SumOfSquares(values, scale);
+  };
+  if (sparse()) {
+    ForEachEntry(add);
+  } else {
+    ForEachBlock(add);
+  }
+  return squares;
 }
 
 std::vector<WorkerId> Accumulator::Contributors() const {

@@ -75,7 +75,8 @@ class Accumulator {
   // per gradient.
   std::vector<WorkerId> Contributors() const;
 
-  // sparse, ForEachBlock and ForEachEntry REQUIRE: count() > 0, and no gradient is held.
+  // sparse, ForEachBlock, ForEachEntry and SquaredNormOfMean REQUIRE: count() > 0, and no gradient
+  // is held.
 
   // Returns whether the sum has entries for some values only.
   bool sparse() const;
@@ -85,6 +86,9 @@ class Accumulator {
   // Calls block(indices, sums) with all entries in ascending order, a few hundred entries per call.
   // REQUIRES: sparse().
   void ForEachEntry(EntryFunction block) const;
+  // Returns the sum of the squares of sum / weight. The order of the summation depends on whether
+  // the only gradient is still encoded.
+  double SquaredNormOfMean() const;
   void Clear();
 
  private:

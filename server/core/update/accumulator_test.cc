@@ -55,6 +55,24 @@ TEST(AccumulatorTest, AFactorChangesTheSumAndNotTheWeight) {
   EXPECT_EQ(accumulator.examples(), 4u);
 }
 
+TEST(AccumulatorTest, TheNormIsThatOfTheMean) {
+  Accumulator accumulator(3);
+  accumulator.Fold(Of(0, 2, {3, 1, 0}));
+  EXPECT_DOUBLE_EQ(accumulator.SquaredNormOfMean(), 10) << "of the encoded gradient";
+  Gradient late = Of(1, 1, {6, 2, 4});
+  late.late_examples = 1;
+  accumulator.Fold(late);
+  EXPECT_DOUBLE_EQ(accumulator.SquaredNormOfMean(), 9 + 1 + 1);
+}
+
+TEST(AccumulatorTest, TheNormOfASparseSumIsThatOfItsEntries) {
+  Accumulator accumulator(4, /*keep_sparse=*/true);
+  accumulator.Fold({WorkerId{0}, 1, 0, SparsePayload(std::vector<float>{0, 4, 0, 0})});
+  accumulator.Fold({WorkerId{1}, 1, 0, SparsePayload(std::vector<float>{6, 0, 0, 0})});
+  ASSERT_TRUE(accumulator.sparse());
+  EXPECT_DOUBLE_EQ(accumulator.SquaredNormOfMean(), 9 + 4);
+}
+
 TEST(AccumulatorTest, TheFirstGradientAfterClearOverwrites) {
   Accumulator accumulator(1);
   accumulator.Fold(Of(0, 1, {100}));

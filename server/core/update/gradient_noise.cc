@@ -27,21 +27,6 @@ double SquaredNorm(const CheckedPayload& payload) {
   return sum;
 }
 
-// Returns the squared norm of the mean of the gradients in ROUND.
-double SquaredNorm(const Accumulator& round) {
-  const auto scale = static_cast<float>(1.0 / static_cast<double>(round.weight()));
-  double sum = 0;
-  const auto add = [&](auto /*position*/, std::span<const float> values) {
-    sum += kernels::SumOfSquares(values, scale);
-  };
-  if (round.sparse()) {
-    round.ForEachEntry(add);
-  } else {
-    round.ForEachBlock(add);
-  }
-  return sum;
-}
-
 }  // namespace
 
 NoiseEstimate& NoiseEstimate::operator+=(const NoiseEstimate& shard) {
@@ -64,7 +49,7 @@ void GradientNoise::Close(const Accumulator& round) {
   if (closed.pushes < 2 || closed.single_batches == 0) return;
   const auto pushes = static_cast<double>(closed.single_batches);
   const double small = closed.squares / pushes;
-  const double large = SquaredNorm(round);
+  const double large = round.SquaredNormOfMean();
   const double per_example = 1.0 / static_cast<double>(round.weight());
   const double variance = (small - large) / (closed.reciprocal_counts / pushes - per_example);
   const double squared_gradient = large - variance * per_example;

@@ -40,11 +40,11 @@ void Store::Seed(const CheckedPayload& payload) {
   seeded_ = true;
 }
 
-void Store::Apply(Accumulator& accumulator) {
+void Store::Apply(Accumulator& accumulator, double factor) {
   ++version_;
   const Update update = {
       .learning_rate = static_cast<float>(schedule_.Rate(examples_, planned_examples_)),
-      .gradient_scale = static_cast<float>(1.0 / static_cast<double>(accumulator.weight())),
+      .gradient_scale = static_cast<float>(factor / static_cast<double>(accumulator.weight())),
       .number = version_.value,
       .progress = planned_examples_ == 0 ? 1 : PlanProgress(examples_, planned_examples_),
   };

@@ -53,10 +53,10 @@ class Store {
   // Sets the initial values of the masters. Only the first call has an effect. REQUIRES: PAYLOAD
   // contains value_count values.
   void Seed(const CheckedPayload& payload);
-  // Applies one update with the sum of ACCUMULATOR, then clears ACCUMULATOR. REQUIRES: seeded();
-  // ACCUMULATOR contains gradients, none of which waits for ordered folding (accumulator.h); its
-  // sum is sparse only if sparse_updates.WantsSparse().
-  void Apply(Accumulator& accumulator);
+  // Applies one update with the mean of ACCUMULATOR times FACTOR, then clears ACCUMULATOR.
+  // REQUIRES: seeded(); ACCUMULATOR contains gradients, none of which waits for ordered folding
+  // (accumulator.h); its sum is sparse only if sparse_updates.WantsSparse().
+  void Apply(Accumulator& accumulator, double factor = 1);
 
   bool seeded() const { return seeded_; }
   Version version() const { return version_; }

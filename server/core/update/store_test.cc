@@ -55,6 +55,17 @@ TEST(StoreTest, AnAverageBeginsWithTheInitialValues) {
   EXPECT_EQ(averages()[1], 22);
 }
 
+TEST(StoreTest, AFactorMultipliesTheMean) {
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(1, 0, optimizer, schedule);
+  store.Seed(Fp32Payload({10}));
+  Accumulator accumulator(1);
+  Fold(accumulator, 2, 2, 8);
+  store.Apply(accumulator, 0.25);
+  EXPECT_EQ(store.masters()[0], 10 - 0.25f * 8 * 2 / 4);
+}
+
 TEST(StoreTest, WithoutAnAverageTheMastersAreRead) {
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();

@@ -31,6 +31,7 @@ class FakePeers final : public Peers {
   std::string NameOf(ServerId) const override { return "server 1 (fake)"; }
   void Admit(ServerId, const AdmitRequest&, AdmitDone) override { ADD_FAILURE(); }
   void SetMode(ServerId, const SetModeRequest&, SetModeDone) override { ADD_FAILURE(); }
+  void Clip(ServerId, const ClipRequest&, ClipDone) override { ADD_FAILURE(); }
   void Follow(ServerId, const FollowRequest& request, FollowDone done) override {
     follows.push_back(request);
     done(reply);

@@ -98,4 +98,10 @@ void GrpcPeers::SetMode(ServerId server, const SetModeRequest& request, SetModeD
   });
 }
 
+void GrpcPeers::Clip(ServerId server, const ClipRequest& request, ClipDone done) {
+  Call<ClipRequest, ClipReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Clip(std::move(call)...);
+  });
+}
+
 }  // namespace thinwire

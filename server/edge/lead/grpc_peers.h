@@ -33,6 +33,7 @@ class GrpcPeers final : public Peers {
   void Follow(ServerId server, const FollowRequest& request, FollowDone done) override;
   void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override;
   void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override;
+  void Clip(ServerId server, const ClipRequest& request, ClipDone done) override;
 
  private:
   // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end.

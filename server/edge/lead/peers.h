@@ -19,6 +19,7 @@ class Peers {
   using SetModeDone = std::function<void(absl::StatusOr<SetModeReply>)>;
   using FollowDone = std::function<void(absl::StatusOr<FollowReply>)>;
   using RollbackDone = std::function<void(absl::StatusOr<RollbackReply>)>;
+  using ClipDone = std::function<void(absl::StatusOr<ClipReply>)>;
 
   // Ends all calls. No DONE runs after the destructor has returned.
   virtual ~Peers() = default;
@@ -32,6 +33,7 @@ class Peers {
   virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
   virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;
   virtual void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) = 0;
+  virtual void Clip(ServerId server, const ClipRequest& request, ClipDone done) = 0;
 };
 
 }  // namespace thinwire

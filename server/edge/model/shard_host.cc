@@ -101,10 +101,14 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   const uint64_t saturated_updates = shard_.saturated_updates();
   const absl::Time begin = clock_.Now();
   Effects effects = Fold(event);
-  if (std::holds_alternative<PushEvent>(event)) decode_nanos_ += NanosecondsSince(begin);
+  // The update of a clipped round follows its ClipEvent.
+  const bool folds =
+      std::holds_alternative<PushEvent>(event) || std::holds_alternative<ClipEvent>(event);
+  if (folds) decode_nanos_ += NanosecondsSince(begin);
   StoreProgress(event);
   frontier_.store(shard_.frontier().value, std::memory_order_relaxed);
   counters_.Count(effects);
+  applied_effects_(id_, effects);
   if (step_times_.has_value()) step_times_->Record(event, effects, clock_.Now());
   if (const auto* seed = std::get_if<SeedEvent>(&event)) {
     counters_.Update([bytes = seed->payload.bytes().size()](StatusReply& counts) {

@@ -55,6 +55,8 @@ class ShardHost {
     Journal& journal;
     Clock& clock;
     Tracer* tracer = nullptr;  // null: no trace
+    // Called on a shard's strand with the effects of each event.
+    std::function<void(ShardId, const Effects&)> applied = [](ShardId, const Effects&) {};
   };
 
   // GROUP is the parameter group of the shard.
@@ -66,6 +68,7 @@ class ShardHost {
         journal_(shared.journal),
         clock_(shared.clock),
         tracer_(shared.tracer),
+        applied_effects_(shared.applied),
         strand_(shared.pool.get_executor()),
         shard_(options, *shared.groups[group].optimizer, shared.groups[group].schedule),
         next_(options.rule.max_workers) {}
@@ -159,6 +162,7 @@ class ShardHost {
   Journal& journal_;
   Clock& clock_;
   Tracer* const tracer_;
+  const std::function<void(ShardId, const Effects&)> applied_effects_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
   // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.

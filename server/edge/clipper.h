@@ -1,0 +1,112 @@
+// Clipper limits the L2 norm of the averaged gradient of each round to clip_norm (Pascanu et al.
+// 2013, arXiv 1211.5063). The norm is that over all shards of the model:
+//
+//   shard: full round -> sum over the server's shards -> reply to the lead's Clip call
+//   lead: sum over the servers -> the next Clip call -> ClipEvent at every shard of the server
+//
+// The lead calls Clip at every other server once per round: the request has the sum of the last
+// round, and the reply, which waits for the shards, the server's part of the next one. A call that
+// fails is made again. Generations keep the rounds before and after a rollback apart, because each
+// Job has a Clipper of its own. A server that has no shard is not called.
+//
+// Lives on the job's control thread, except for Applied.
+#ifndef THINWIRE_SERVER_EDGE_CLIPPER_H_
+#define THINWIRE_SERVER_EDGE_CLIPPER_H_
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+#include "server/core/effects.h"
+#include "server/edge/job_identity.h"
+#include "server/edge/lead/peers.h"
+#include "server/edge/lead/round_sum.h"
+#include "server/edge/model/counters.h"
+#include "server/edge/model/hosted_model.h"
+
+namespace thinwire {
+
+class Clipper {
+ public:
+  // How long WhenClosed waits, from its first call on. A lost server may never report its part.
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+
+  // Runs a function later, on the control thread. Thread-safe.
+  using Post = std::function<void(std::function<void()>)>;
+
+  // The parts of the job that are used. They must outlive this object. PEERS may be null except at
+  // the lead of several servers.
+  struct Parts {
+    const JobIdentity& identity;
+    const ModelSlot& model;
+    Counters& counters;
+    Peers* peers;
+  };
+
+  // LIMIT is the largest norm. REQUIRES: LIMIT is above 0.
+  Clipper(double limit, const Parts& parts, Post post)
+      : limit_(limit), parts_(parts), post_(std::move(post)) {}
+
+  // An event at SHARD had EFFECTS. Called on the strand of the shard. Thread-safe.
+  void Applied(ShardId shard, const Effects& effects) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // At the lead: calls each server that has no call and has not replied since the last sum.
+  // REQUIRES: the model exists.
+  void CallServers();
+  // Performs the lead's call at another server (Job::Clip).
+  void Clip(const ClipRequest& request, std::function<void(absl::StatusOr<ClipReply>)> done);
+  // Calls THEN as soon as no full round waits on this server, or after kPatience. Call when the
+  // shards have applied the departure of the last worker.
+  void WhenClosed(absl::Time now, std::function<void()> then);
+  void Tick(absl::Time now);
+  // Ends all waits with STATUS.
+  void Stop(const absl::Status& status);
+
+ private:
+  struct HeldReply {
+    std::optional<Step> after;
+    std::function<void(absl::StatusOr<ClipReply>)> done;
+  };
+
+  // The shards of this server have finished the rounds up to that of PART. FULL: some of them wait.
+  void Report(const FullRound& part, bool full);
+  void ReplyIfDue();
+  // At the lead: adds the part of SERVER.
+  void Add(ServerId server, const FullRound& part);
+  void OnReply(ServerId server, const absl::StatusOr<ClipReply>& reply);
+  // Clips the round of SUM at the shards of this server.
+  void Close(const FullRound& sum);
+  void EndCloses(absl::Time now);
+
+  const double limit_;
+  const Parts parts_;
+  const Post post_;
+
+  absl::Mutex mu_;
+  std::optional<RoundSum> shards_ ABSL_GUARDED_BY(mu_);   // set by the first full round
+  std::optional<Step> newest_full_ ABSL_GUARDED_BY(mu_);  // of a shard of this server
+
+  std::optional<FullRound> part_;              // the newest part of this server
+  std::optional<Step> waiting_;                // the full round of this server that waits
+  std::optional<HeldReply> reply_;             // at another server than the lead: the lead's call
+  std::vector<std::function<void()>> closes_;  // of WhenClosed
+  std::optional<absl::Time> give_up_at_;       // WhenClosed no longer waits for the round
+  bool stopped_ = false;
+  // At the lead.
+  std::optional<RoundSum> servers_;  // set by the first call
+  std::vector<ServerId> others_;     // the other servers with a shard
+  std::set<ServerId> called_;        // servers with a call, or with a reply since the last sum
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_CLIPPER_H_
