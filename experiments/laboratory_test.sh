@@ -2,9 +2,13 @@
 # Runs the laboratory twice, with different numbers of threads, and checks that the tables are identical. Checks its exit
 # codes. Argument: the program.
 set -euo pipefail
-laboratory=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# The program finds report.py beside itself.
+mkdir "$work/bin"
+cp "$1" "$work/bin/laboratory"
+ln -s "$PWD/experiments/report" "$work/bin/report"
+laboratory=$work/bin/laboratory
 
 fail() { echo "laboratory_test.sh: $1" >&2; exit 1; }
 

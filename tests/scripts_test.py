@@ -67,6 +67,7 @@ class ScriptsTest(unittest.TestCase):
             stubs = {
                 "bin/bazel": bazel,
                 "bin/mmdebstrap": "exit 0",
+                "bin/chromium": "exit 0",
                 "bin/podman": "exit 0",
                 "bin/runc": "exit 0",
                 "bin/id": "echo 0",
