@@ -23,23 +23,37 @@ size_t RoundCount(size_t worker_count) {
   return std::clamp<size_t>(25600 / worker_count, 4 * kLargestSlack, 800);
 }
 
-// ReplayedSteps are steps of workers that take the measured times.
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// ReplayedSteps are steps of workers that take measured times. A rare event, such as a pause, is
+// missing among the times of most workers and too frequent among those of the others. So only the
+// median time is a worker's own; the ratios to it are those of all workers, in their measured
+// order. Each worker begins with its own ones.
 class ReplayedSteps {
  public:
   // The result does not depend on the order of the workers, because they are sorted by their times.
-  explicit ReplayedSteps(StepSeconds times) : times_(std::move(times)), begun_(times_.size()) {
-    std::ranges::sort(times_);
+  explicit ReplayedSteps(StepSeconds times) : begun_(times.size()) {
+    std::ranges::sort(times);
+    for (const std::vector<double>& of_worker : times) {
+      const double median = std::max(Median(of_worker), 1e-9);
+      workers_.push_back({median, ratios_.size()});
+      for (const double seconds : of_worker) ratios_.push_back(seconds / median);
+    }
   }
 
-  size_t worker_count() const { return times_.size(); }
+  size_t worker_count() const { return workers_.size(); }
   // WORKER begins its next step at NOW.
   void Begin(size_t worker, double now) {
-    const std::vector<double>& times = times_[worker];
+    const auto [median, first] = workers_[worker];
     const size_t step = begun_[worker]++;
-    // When the times are used up, they are repeated. Each repetition begins at another time, so
+    // When the ratios are used up, they are repeated. Each repetition begins at another ratio, so
     // that the times of the workers meet in new combinations.
-    const size_t shift = step / times.size() * (7 * worker + 1);
-    ends_.emplace(now + times[(step + shift) % times.size()], worker);
+    const size_t shift = step / ratios_.size() * (7 * worker + 1);
+    ends_.emplace(now + median * ratios_[(first + step + shift) % ratios_.size()], worker);
   }
   // Returns the end of the step that ends first, with its worker. REQUIRES: a worker computes.
   std::pair<double, size_t> EndNext() {
@@ -50,8 +64,13 @@ class ReplayedSteps {
 
  private:
   using End = std::pair<double, size_t>;
+  struct Worker {
+    double median;       // seconds
+    size_t first_ratio;  // its first own one
+  };
 
-  StepSeconds times_;
+  std::vector<double> ratios_;
+  std::vector<Worker> workers_;
   std::vector<size_t> begun_;  // the number of begun steps of each worker
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
 };

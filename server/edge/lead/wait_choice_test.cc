@@ -92,6 +92,14 @@ TEST(WaitChoiceTest, MoreBackupThanHalfOfTheWorkersIsTakenBack) {
   EXPECT_EQ(Backup(Exponential(8), 6), 4u);
 }
 
+// Two workers have paused in their few steps. The others will pause, too.
+TEST(WaitChoiceTest, PausesOfSomeWorkersAreExpectedOfAll) {
+  StepSeconds times(8, std::vector<double>(8, 0.1));
+  times[1][3] = 1.1;
+  times[6][5] = 1.1;
+  EXPECT_EQ(Backup(times, 0), 4u);
+}
+
 TEST(WaitChoiceTest, ASmallGainChangesNothing) {
   StepSeconds times = Constant(20);
   for (double& seconds : times[0]) seconds *= 1.04;
