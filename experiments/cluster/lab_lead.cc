@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
-#include "server/core/update/gradient_noise.h"
-
 namespace thinwire::lab {
+
+NoiseEstimate NoiseOf(std::span<const Shard* const> shards) {
+  std::vector<NoiseEstimate> noise;
+  for (const Shard* shard : shards) noise.push_back(shard->noise());
+  return SumOfNoise(noise);
+}
 
 LabLead::LabLead(const JobSpec& job, uint64_t planned_examples)
     : step_times_(job.rule.workers),
@@ -40,10 +44,8 @@ std::optional<RuleEvent> LabLead::Applied(const Event& event, const Effects& eff
 }
 
 std::optional<Deal> LabLead::RoundClosed(std::span<const Shard* const> shards, absl::Duration now) {
-  NoiseEstimate noise = shards[0]->noise();
-  for (const Shard* shard : shards.subspan(1)) noise += shard->noise();
   const absl::Time time = absl::UnixEpoch() + now;
-  growth_->Update(noise, Advance(shards, time), shards[0]->rule());
+  growth_->Update(NoiseOf(shards), Advance(shards, time), shards[0]->rule());
   // No worker departs.
   std::optional<Deal> deal = dealer_.Propose(
       workers_, /*returning=*/{}, [](WorkerId) { return Step{}; }, time);

@@ -16,12 +16,16 @@
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"
+#include "server/core/update/gradient_noise.h"
 #include "server/edge/lead/dealer.h"
 #include "server/edge/lead/growth_lead.h"
 #include "server/edge/lead/wait_tuner.h"
 #include "server/edge/model/step_times.h"
 
 namespace thinwire::lab {
+
+// Returns the noise of the gradients of a model with these shards. REQUIRES: there is a shard.
+NoiseEstimate NoiseOf(std::span<const Shard* const> shards);
 
 class LabLead {
  public:

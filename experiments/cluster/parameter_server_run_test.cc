@@ -132,6 +132,20 @@ TEST(ParameterServerRunTest, TestsUseTheAveragesAndTrainingDoesNot) {
   EXPECT_EQ(checked, 8);
 }
 
+TEST(ParameterServerRunTest, RoundsMeasureTheNoiseScale) {
+  RunSpec spec = SpecOf(Rule::Sync(4));
+  spec.job.schedule.learning_rate = 1e-9;
+  const QuadraticPlan plan = {.workers = 4, .steps = 80};
+  const RunResult sync = ResultOf(spec, plan);
+  // In each of the n values, a push has the variance 1/3, so an example has 8/3. The squared
+  // gradient is 2 n loss.
+  for (const RunResult::Point& point : sync.point()) {
+    EXPECT_NEAR(point.noise_scale(), 8.0 / 3 / (2 * point.test_loss()), 0.05 * point.noise_scale());
+  }
+  spec.job.rule = Rule::Async(4);
+  EXPECT_FALSE(ResultOf(spec, plan).point(0).has_noise_scale());
+}
+
 TEST(ParameterServerRunTest, SspLimitsTheStaleness) {
   const QuadraticPlan plan = {.workers = 2, .steps = 20};
   const auto largest = [&](const Rule& rule) {

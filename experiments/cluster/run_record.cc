@@ -11,6 +11,7 @@
 #include "common/files/crc32c.h"
 #include "common/median.h"
 #include "common/status_macros.h"
+#include "experiments/cluster/lab_lead.h"
 
 namespace thinwire::lab {
 namespace {
@@ -142,6 +143,7 @@ void RunRecord::RecordPoint(absl::Duration when) {
     point.set_train_loss(std::exchange(loss_sum_, 0) /
                          static_cast<double>(std::exchange(loss_examples_, 0)));
   }
+  if (const auto noise_scale = NoiseOf(shards_).scale()) point.set_noise_scale(*noise_scale);
   tests_.push_back(Test());
 }
 

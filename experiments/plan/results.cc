@@ -121,14 +121,15 @@ std::string RunsTable(const Plan& plan, std::span<const RunResult> results) {
 std::string CurvesTable(std::span<const RunResult> results) {
   std::string table =
       "run,seconds,step,examples,updates,push_bytes,pull_bytes,train_loss,test_loss,"
-      "test_accuracy\n";
+      "test_accuracy,noise_scale\n";
   for (size_t run = 0; run < results.size(); ++run) {
     for (const RunResult::Point& point : results[run].point()) {
       table += Row({absl::StrCat(run), ExactNumber(point.seconds()), absl::StrCat(point.step()),
                     absl::StrCat(point.examples()), absl::StrCat(point.updates()),
                     absl::StrCat(point.push_bytes()), absl::StrCat(point.pull_bytes()),
                     ExactNumber(point.train_loss()), ExactNumber(point.test_loss()),
-                    ExactNumber(point.test_accuracy())});
+                    ExactNumber(point.test_accuracy()),
+                    point.has_noise_scale() ? ExactNumber(point.noise_scale()) : ""});
     }
   }
   return table;

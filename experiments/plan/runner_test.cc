@@ -61,6 +61,7 @@ class RunnerTest : public ::testing::Test {
           RunResult::Point& point = *result.add_point();
           point.set_seconds(1.0 / 3);
           point.set_test_accuracy(0.75);
+          if (spec.job.task.seed == 1) point.set_noise_scale(400);
           return result;
         },
         .identity = [this](const RunSpec&) { return absl::StatusOr<std::string>(identity_); },
@@ -91,7 +92,8 @@ TEST_F(RunnerTest, TheTablesHaveTheRunsInTheirOrder) {
             "2,three,1,3.1,0,7,0,0,0,0,0,0.75,0,0,0,000000ab\n"
             "3,three,2,3.2,0,7,0,0,0,0,0,0.75,0,0,0,000000ab\n");
   EXPECT_THAT(ReadFile(Folder("out/curves.csv")),
-              HasSubstr("\n0,0.3333333333333333,0,0,0,0,0,0,0,0.75\n1,"));
+              HasSubstr("\n0,0.3333333333333333,0,0,0,0,0,0,0,0.75,400\n1,"));
+  EXPECT_THAT(ReadFile(Folder("out/curves.csv")), HasSubstr(",0.75,\n2,"));
   EXPECT_THAT(ReadFile(Folder("out/staleness.csv")), HasSubstr("\n0,18,15\n0,19,8\n1,0,1\n"));
   EXPECT_EQ(ReadFile(Folder("out/value_age.csv")), "run,age,values\n0,3,4\n1,3,4\n2,3,4\n3,3,4\n");
 }

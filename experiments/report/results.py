@@ -297,7 +297,7 @@ def _run_of(path, runs, row):
 
 def _read_curves(path, runs):
     columns = {"run": int, "seconds": float, "step": int, "examples": int, "updates": int, "push_bytes": int, "pull_bytes": int,
-               "train_loss": float, "test_loss": float, "test_accuracy": float}
+               "train_loss": float, "test_loss": float, "test_accuracy": float, "noise_scale": str}
     for row in _read_table(path, columns):
         _run_of(path, runs, row).curve.append(Point(row["seconds"], row["step"], row["examples"], row["push_bytes"] + row["pull_bytes"],
                                                     row["train_loss"], row["test_loss"], row["test_accuracy"]))

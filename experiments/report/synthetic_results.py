@@ -13,7 +13,8 @@ import results
 
 RUN_COLUMNS = ("seconds", "median_step_seconds", "steps", "updates", "examples", "push_bytes", "pull_bytes", "busy", "test_accuracy",
                "test_loss", "late_pushes", "dropped_pushes", "parameters_crc")
-POINT_COLUMNS = ("seconds", "step", "examples", "updates", "push_bytes", "pull_bytes", "train_loss", "test_loss", "test_accuracy")
+POINT_COLUMNS = ("seconds", "step", "examples", "updates", "push_bytes", "pull_bytes", "train_loss", "test_loss", "test_accuracy",
+                 "noise_scale")
 
 
 class Results:
@@ -42,7 +43,7 @@ class Results:
         for i, (at, reached) in enumerate(points):
             part = (i + 1) / len(points)
             self.curves.append([number, at, round(100 * part), round(12800 * part), round(100 * part), round(row["push_bytes"] * part),
-                                round(row["pull_bytes"] * part), 1.1 - reached, 1 - reached, reached])
+                                round(row["pull_bytes"] * part), 1.1 - reached, 1 - reached, reached, ""])
         self.staleness += [[number, value, count] for value, count in dict(staleness).items()]
         self.value_age += [[number, value, count] for value, count in dict(value_age).items()]
         return number

@@ -62,11 +62,5 @@ TEST(BatchGrowthTest, ARestartedServerMeasuresAnew) {
   EXPECT_TRUE(growth.Doubles(Noise(500, 4), 64));
 }
 
-TEST(BatchGrowthTest, ShardsAddTheirNoise) {
-  NoiseEstimate sum = Noise(4, 7);
-  sum += {.variance = 8, .squared_gradient = 1.5, .rounds = 6};
-  EXPECT_EQ(sum, (NoiseEstimate{.variance = 10, .squared_gradient = 2, .rounds = 6}));
-}
-
 }  // namespace
 }  // namespace thinwire

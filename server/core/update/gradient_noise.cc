@@ -29,11 +29,19 @@ double SquaredNorm(const CheckedPayload& payload) {
 
 }  // namespace
 
-NoiseEstimate& NoiseEstimate::operator+=(const NoiseEstimate& shard) {
-  variance += shard.variance;
-  squared_gradient += shard.squared_gradient;
-  rounds = std::min(rounds, shard.rounds);
-  return *this;
+std::optional<double> NoiseEstimate::scale() const {
+  if (variance <= 0 || squared_gradient <= 0) return std::nullopt;
+  return variance / squared_gradient;
+}
+
+NoiseEstimate SumOfNoise(std::span<const NoiseEstimate> shards) {
+  NoiseEstimate sum = shards.front();
+  for (const NoiseEstimate& shard : shards.subspan(1)) {
+    sum.variance += shard.variance;
+    sum.squared_gradient += shard.squared_gradient;
+    sum.rounds = std::min(sum.rounds, shard.rounds);
+  }
+  return sum;
 }
 
 void GradientNoise::Add(const Gradient& gradient) {

@@ -18,6 +18,8 @@
 #define THINWIRE_SERVER_CORE_UPDATE_GRADIENT_NOISE_H_
 
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "server/core/update/accumulator.h"
 
@@ -29,10 +31,14 @@ struct NoiseEstimate {
   double squared_gradient = 0;  // |G|^2
   uint64_t rounds = 0;          // the number of measured rounds
 
-  // Adds the noise of another shard. The sum has the smaller number of rounds.
-  NoiseEstimate& operator+=(const NoiseEstimate& shard);
+  // Returns S / |G|^2, in examples; nullopt if one of them is not above 0.
+  std::optional<double> scale() const;
   bool operator==(const NoiseEstimate&) const = default;
 };
+
+// Returns the noise of a model with these shards: the sums, and the smallest number of rounds.
+// REQUIRES: there is a shard.
+NoiseEstimate SumOfNoise(std::span<const NoiseEstimate> shards);
 
 class GradientNoise {
  public:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -109,6 +110,16 @@ TEST(GradientNoiseTest, APushWithLateExamplesCountsInTheUpdateOnly) {
   const NoiseEstimate estimate = EstimateOf({0, 0, 1});
   EXPECT_DOUBLE_EQ(estimate.variance, (2.5 - 2.25) / (1 - 0.25));
   EXPECT_DOUBLE_EQ(estimate.squared_gradient, 2.25 - estimate.variance / 4);
+}
+
+TEST(GradientNoiseTest, TheNoiseOfAModelIsTheSumOverItsShards) {
+  const NoiseEstimate shards[] = {{.variance = 2, .squared_gradient = 0.5, .rounds = 7},
+                                  {.variance = 8, .squared_gradient = 1.5, .rounds = 6}};
+  const NoiseEstimate sum = SumOfNoise(shards);
+  EXPECT_EQ(sum, (NoiseEstimate{.variance = 10, .squared_gradient = 2, .rounds = 6}));
+  EXPECT_EQ(sum.scale(), 5);
+  EXPECT_EQ((NoiseEstimate{.variance = 1, .squared_gradient = -1, .rounds = 1}).scale(),
+            std::nullopt);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,8 +36,7 @@ void DealLead::MeasureNoise(const std::shared_ptr<const HostedModel>& model) {
   if (growth_ == nullptr || !growth_->begun() || measures_) return;
   measures_ = true;
   const auto update = [this, model](const std::vector<NoiseEstimate>& shards) {
-    NoiseEstimate noise = shards[0];
-    for (const NoiseEstimate& shard : std::span(shards).subspan(1)) noise += shard;
+    const NoiseEstimate noise = SumOfNoise(shards);
     measures_ = false;
     if (!growth_->Update(noise, model->largest_next(), rule_())) return;
     const uint64_t batch = growth_->batch();

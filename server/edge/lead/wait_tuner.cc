@@ -13,9 +13,7 @@ constexpr uint64_t kMostSteps = 100;  // between two choices
 constexpr uint64_t kLeastNoiseRounds = 4;
 
 std::optional<double> NoiseScale(const NoiseEstimate& noise) {
-  const bool measured = noise.rounds >= kLeastNoiseRounds && noise.squared_gradient > 0;
-  if (!measured || noise.variance <= 0) return std::nullopt;
-  return noise.variance / noise.squared_gradient;
+  return noise.rounds < kLeastNoiseRounds ? std::nullopt : noise.scale();
 }
 
 }  // namespace
