@@ -21,11 +21,11 @@ constexpr uint32_t kWorkers = 2;
 // Each worker has 1000 examples in batches of 10: 100 steps per epoch.
 constexpr uint64_t kSteps = 400;
 
-std::string JobText(const std::string& mode) {
+std::string JobText(const std::string& mode, const std::string& clipping) {
   return absl::StrCat(
       "name: \"rollback\" servers: ", kServers, " consistency { ", mode, " workers: ", kWorkers,
-      " lease_seconds: 5 } optimization { optimizer: momentum learning_rate: 0.01 }"
-      " recovery { durability: checkpoint checkpoint_seconds: 1 }"
+      " lease_seconds: 5 } optimization { optimizer: momentum learning_rate: 0.01 ", clipping,
+      " } recovery { durability: checkpoint checkpoint_seconds: 1 }"
       " task { model: softmax train_examples: 2000 test_examples: 1000 batch_size: 10 epochs: 4 }");
 }
 
@@ -34,8 +34,8 @@ class RollbackTest : public testing::Test {
   void StartServer(uint32_t server) {
     daemons_.StartServer(server, job_, addresses_, {"--state_dir", daemons_.folder() + "/state"});
   }
-  void StartAll(const std::string& mode) {
-    job_ = JobText(mode);
+  void StartAll(const std::string& mode, const std::string& clipping = "") {
+    job_ = JobText(mode, clipping);
     // Server 0 is the last one, because it needs the addresses of the others.
     for (uint32_t s = kServers; s-- > 0;) StartServer(s);
     for (uint32_t w = 0; w < kWorkers; ++w) {
@@ -48,6 +48,15 @@ class RollbackTest : public testing::Test {
     const std::string name = absl::StrCat("server", server);
     daemons_.Signal(name, SIGKILL);
     daemons_.WaitForEnd(name);
+  }
+  void KillEachServer() {
+    ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(60)).has_value());
+    Kill(1);
+    StartServer(1);
+    ASSERT_TRUE(daemons_.WaitForLog("server1", "restarting in place after a rollback"));
+    ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(120)).has_value());
+    Kill(0);
+    StartServer(0);
   }
   // Expects that both workers run to the end, and returns the sum of their counters.
   WorkerCounters AwaitEnd() {
@@ -79,17 +88,18 @@ class RollbackTest : public testing::Test {
 
 TEST_F(RollbackTest, KilledServersSendAllProcessesBack) {
   StartAll("mode: sync");
-  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(60)).has_value());
-  Kill(1);
-  StartServer(1);
-  ASSERT_TRUE(daemons_.WaitForLog("server1", "restarting in place after a rollback"));
-  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(120)).has_value());
-  Kill(0);
-  StartServer(0);
+  KillEachServer();
   const WorkerCounters counters = AwaitEnd();
   EXPECT_GE(counters.rollbacks(), 2 * kWorkers);
   EXPECT_GT(counters.repeated_steps(), 0u);
   EXPECT_LT(counters.repeated_steps(), 2 * kSteps);
+}
+
+// No round closes without the norms of both servers, and only the lead adds them.
+TEST_F(RollbackTest, KilledServersSendAClippingJobBack) {
+  StartAll("mode: sync", "clip_norm: 0.5");
+  KillEachServer();
+  EXPECT_GE(AwaitEnd().rollbacks(), 2 * kWorkers);
 }
 
 TEST_F(RollbackTest, InAsyncAKilledServerContinuesAlone) {
