@@ -62,6 +62,25 @@ void AddPoints(const json& epochs, RunResult& result) {
   }
 }
 
+void AddDecisions(const json& decisions, RunResult& result) {
+  for (const json& row : decisions) {
+    PrecisionDecision& decision = *result.add_decision();
+    decision.set_step(NumberIn<uint64_t>(row, "step"));
+    decision.set_next_step(NumberIn<uint64_t>(row, "next_step"));
+    decision.set_accuracy(NumberIn<double>(row, "accuracy"));
+    decision.set_chosen(row.value("chosen", ""));
+    for (const json& cell : row.value("candidates", json::array())) {
+      PrecisionDecision::Candidate& candidate = *decision.add_candidate();
+      candidate.set_name(cell.value("name", ""));
+      candidate.set_predicted_accuracy(NumberIn<double>(cell, "predicted_accuracy"));
+      candidate.set_deviation(NumberIn<double>(cell, "deviation"));
+      candidate.set_gain_per_second(NumberIn<double>(cell, "gain_per_second"));
+      candidate.set_gain_deviation(NumberIn<double>(cell, "gain_deviation"));
+      candidate.set_seconds_per_step(NumberIn<double>(cell, "seconds_per_step"));
+    }
+  }
+}
+
 // Blocks until the process ends. Process::Poll() returns its exit status afterwards.
 void AwaitEnd(const Process& process) {
   siginfo_t ignored;
@@ -78,8 +97,9 @@ absl::Status CheckReal(const RunSpec& spec) {
   const auto has_limit = [](const Link& link) {
     return link.megabits_per_second() > 0 || link.latency_ms() > 0;
   };
-  if (spec.job.push.adaptive.has_value()) {
-    return absl::InvalidArgumentError("job.compression.push: adaptive has no real processes");
+  if (spec.job.push.adaptive.has_value() && spec.job.push.adaptive->prune) {
+    return absl::InvalidArgumentError(
+        "job.compression.adaptive_prune: only simulated workers have it");
   }
   const std::pair<bool, const char*> simulated[] = {
       {machines.exchange() != Machines::Exchange::servers, "exchange"},
@@ -155,6 +175,7 @@ absl::StatusOr<RunResult> ResultOfReport(std::string_view text) {
     }
   }
   AddPoints(report["epoch_rows"], result);
+  AddDecisions(report.value("precision_decisions", json()), result);
   return result;
 }
 

@@ -28,6 +28,10 @@ constexpr char kReport[] = R"({
      "sent_bytes": 450, "received_bytes": 350},
     {"epoch": 1, "seconds": 8.5, "train_loss": 0.25, "test_accuracy": null, "test_loss": null,
      "sent_bytes": 900, "received_bytes": 700}],
+  "precision_decisions": [
+    {"step": 8, "next_step": 30, "accuracy": 0.5, "chosen": "fp32", "candidates": [
+      {"name": "fp32", "predicted_accuracy": 0.75, "deviation": 0.125, "seconds_per_step": 0.25,
+       "gain_per_second": 0.0625, "gain_deviation": 0.03125}]}],
   "worker_rows": [
     {"worker": 0, "examples": 100, "seconds": 8, "wait_workers_micros": 2000000},
     {"worker": 1, "examples": 60, "seconds": 8, "wait_pushes_micros": 6000000}]})";
@@ -53,6 +57,11 @@ TEST(RealRunTest, AReportIsAResult) {
   EXPECT_EQ(result->point(0).push_bytes(), 450u);
   EXPECT_EQ(result->point(0).test_accuracy(), 0.75);
   EXPECT_EQ(result->point(1).examples(), 160u);
+  ASSERT_THAT(result->decision(), SizeIs(1));
+  EXPECT_EQ(result->decision(0).ShortDebugString(),
+            "step: 8 accuracy: 0.5 next_step: 30 candidate { name: \"fp32\" "
+            "predicted_accuracy: 0.75 deviation: 0.125 gain_per_second: 0.0625 "
+            "gain_deviation: 0.03125 seconds_per_step: 0.25 } chosen: \"fp32\"");
 }
 
 TEST(RealRunTest, OtherTextsAreNoReports) {
@@ -66,7 +75,10 @@ TEST(RealRunTest, SettingsOfSimulatedMachinesAreNamed) {
   EXPECT_TRUE(CheckReal({}).ok());
   RunSpec adaptive;
   adaptive.job.push.adaptive.emplace();
-  EXPECT_EQ(CheckReal(adaptive).message(), "job.compression.push: adaptive has no real processes");
+  EXPECT_TRUE(CheckReal(adaptive).ok());
+  adaptive.job.push.adaptive->prune = true;
+  EXPECT_EQ(CheckReal(adaptive).message(),
+            "job.compression.adaptive_prune: only simulated workers have it");
   const std::vector<std::pair<std::string, std::function<void(Machines&)>>> changes = {
       {"exchange", [](Machines& m) { m.set_exchange(Machines::Exchange::ring); }},
       {"synthetic", [](Machines& m) { m.mutable_synthetic(); }},
