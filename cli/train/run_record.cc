@@ -99,7 +99,7 @@ void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
   // A worker that joins after the last step may join at a step beyond it.
   const uint64_t first =
       planned_steps_ == 0 ? row.first_step : std::min(row.first_step, planned_steps_);
-  row.step = first + done.steps();
+  row.step = first + done.steps() - done.counters().repeated_steps();
   row.examples = row.ended_examples + done.examples();
   if (done.has_final_train_loss()) row.train_loss = done.final_train_loss();
   row.seconds = row.ended_seconds + done.seconds();

@@ -321,6 +321,16 @@ TEST(RunRecordTest, AWorkerThatJoinsAfterTheLastStepDoesNotAddSteps) {
   EXPECT_EQ(record.steps(), 100);
 }
 
+TEST(RunRecordTest, RepeatedStepsCountOnce) {
+  RunRecord record(1);
+  record.Apply(Joined(0, 20, 100));
+  WorkerEvent done = Of(0);
+  done.mutable_done()->set_steps(95);
+  done.mutable_done()->mutable_counters()->set_repeated_steps(15);
+  record.Apply(done);
+  EXPECT_EQ(record.steps(), 100);
+}
+
 TEST(RunRecordTest, WaitingLastsUntilTheNextStep) {
   RunRecord record(2);
   WorkerEvent waiting = Of(1);
