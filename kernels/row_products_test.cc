@@ -1,6 +1,7 @@
 #include "kernels/row_products.h"
 
 #include <array>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -50,6 +51,21 @@ TEST(RowProductsTest, AddScaledRoundsTheProductAndTheSum) {
       }
     }
   });
+}
+
+TEST(RowProductsTest, TheReciprocalUnitIsANormalPowerOfTwo) {
+  using Limits = std::numeric_limits<float>;
+  EXPECT_EQ(ReciprocalUnit(1), 1);
+  EXPECT_EQ(ReciprocalUnit(1.99f), 1);
+  EXPECT_EQ(ReciprocalUnit(2), 0.5f);
+  EXPECT_EQ(ReciprocalUnit(0.3f), 4);
+  EXPECT_EQ(ReciprocalUnit(0x1p126f), 0x1p-126f);
+  EXPECT_EQ(ReciprocalUnit(Limits::max()), 0x1p-126f);
+  EXPECT_EQ(ReciprocalUnit(0x1p-126f), 0x1p126f);
+  EXPECT_EQ(ReciprocalUnit(Limits::denorm_min()), 0x1p126f);
+  for (const float other : {0.0f, Limits::infinity(), Limits::quiet_NaN()}) {
+    EXPECT_EQ(ReciprocalUnit(other), 1);
+  }
 }
 
 }  // namespace

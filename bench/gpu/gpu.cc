@@ -221,16 +221,17 @@ void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
   DeviceBuffer<float> residual = Zeros(n, stream);
   DeviceBuffer<uint32_t> words = MakeBuffer<uint32_t>(2);
   CheckOk(Clear(std::as_writable_bytes(words.span()), stream));
-  DeviceBuffer<std::byte> workspace = MakeBuffer<std::byte>(codec->WorkspaceBytes(n));
-  CodecMemory memory;
+  client::gpu::DeviceCodecMemory memory = {.threshold = &words.data()[0]};
+  DeviceBuffer<std::byte> workspace =
+      MakeBuffer<std::byte>(codec->WorkspaceBytes(n, memory.matrix));
   // The payload begins SHIFT bytes after the start of OUT. SHIFT is chosen so that the payload's
   // codes begin at a multiple of 16 bytes.
-  const size_t shift = (16 - codec->CodesOffset(n) % 16) % 16;
-  const size_t payload_bytes = codec->MaxPayloadBytes(n);
+  const size_t shift = (16 - codec->CodesOffset(n, memory.matrix) % 16) % 16;
+  const size_t payload_bytes = codec->MaxPayloadBytes(n, memory.matrix);
   DeviceBuffer<std::byte> out = MakeBuffer<std::byte>(shift + payload_bytes);
   BenchFeedback("push." + name, n, 12 * n + payload_bytes, gradients, bench, [&](auto gradient) {
-    CheckOk(codec->Encode(gradient, residual.span(), RandomKeys(), &words.data()[0], &memory,
-                          workspace.span(), out.span().subspan(shift), &words.data()[1], stream));
+    CheckOk(codec->Encode(gradient, residual.span(), RandomKeys(), memory, workspace.span(),
+                          out.span().subspan(shift), &words.data()[1], stream));
   });
 }
 
@@ -245,6 +246,8 @@ void BenchPushes(const std::string& size, size_t n, std::span<const float> gradi
             bench);
   BenchPush("table_4." + size, *ParseCodec("table_4"), n, gradients, bench);
   BenchPush("qsgd." + size, {.id = CodecId::kQsgd}, n, gradients, bench);
+  BenchPush("powersgd." + size, {.id = CodecId::kPowerSgd, .values = CodecId::kBf16}, n, gradients,
+            bench);
 }
 
 void BenchSize(const char* name, size_t n, Bench& bench) {

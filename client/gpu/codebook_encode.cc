@@ -25,8 +25,16 @@ namespace thinwire::client::gpu {
 namespace cuda = kernels::cuda;
 using cuda::Status;
 
+namespace {
+
+cuda::QsgdCode QsgdCodeOf(const CodebookSettings& settings, int bits, const DeviceCall& call) {
+  return {std::to_integer<int>(settings.head[0]), bits, call.keys.per_worker};
+}
+
+}  // namespace
+
 // The temporary arrays of one call of Encode(). Each kernel leaves its results there for later
-// kernels of the call.
+// kernels of the call, and for Decode().
 struct CodebookEncoder::Workspace {
   Workspace(const CodebookEncoder& encoder, size_t count, std::byte* memory) {
     const CodebookShape& shape = encoder.shape_;
@@ -172,17 +180,14 @@ Status CodebookEncoder::WriteSigns(const DeviceCall& call, std::span<const float
 Status CodebookEncoder::WriteCodes(const DeviceCall& call, std::span<const float> values,
                                    const Workspace& work) const {
   const size_t count = values.size();
-  // Codes of eight bits need no packing and are written directly to the payload.
-  const bool packs = shape_.bits < 8;
-  const std::span<uint8_t> codes =
-      packs ? work.codes : std::span(reinterpret_cast<uint8_t*>(Packed(call)), count);
+  const std::span<uint8_t> codes = Codes(call, count, work);
   if (fit_ == CodebookFit::kEvenSteps) {
     RETURN_IF_CUDA_ERROR(CodesOfSteps(values, work.step_and_zero.first<2>(), codes, call.stream));
   } else {
     const auto thresholds = work.thresholds.first(work.thresholds.size() - 1);
     RETURN_IF_CUDA_ERROR(CodesOfMagnitudes(values, thresholds, shape_.bits, codes, call.stream));
   }
-  if (packs) {
+  if (shape_.bits < 8) {
     RETURN_IF_CUDA_ERROR(PackBits(codes, shape_.bits, Packed(call), call.stream));
   } else {
     const std::span packed(Packed(call), kernels::PackedBytes(count, shape_.bits));
@@ -192,12 +197,30 @@ Status CodebookEncoder::WriteCodes(const DeviceCall& call, std::span<const float
   return LookUpSubtract(codes, work.table, call.residual, call.stream);
 }
 
+std::span<uint8_t> CodebookEncoder::Codes(const DeviceCall& call, size_t count,
+                                          const Workspace& work) const {
+  if (shape_.bits < 8) return work.codes;
+  return {reinterpret_cast<uint8_t*>(Packed(call)), count};
+}
+
 Status CodebookEncoder::EncodeQsgd(const DeviceCall& call) const {
-  const int levels = std::to_integer<int>(settings_.head[0]);
-  const cuda::QsgdCode code = {levels, shape_.bits, call.keys.per_worker};
+  const cuda::QsgdCode code = QsgdCodeOf(settings_, shape_.bits, call);
   const cuda::QsgdPayload out = {Numbers(call), Packed(call)};
   if (call.residual.empty()) return cuda::EncodeQsgd(call.gradient, code, out, call.stream);
   return EncodeQsgdFeedback(call.gradient, call.residual, code, out, call.stream);
+}
+
+Status CodebookEncoder::Decode(const DeviceCall& call, std::span<float> out) const {
+  if (out.empty()) return {};
+  if (fit_ == CodebookFit::kRandomLevels) {
+    return DecodeQsgd({Numbers(call), Packed(call)}, QsgdCodeOf(settings_, shape_.bits, call), 1.0f,
+                      out, call.stream);
+  }
+  const Workspace work(*this, out.size(), call.workspace);
+  if (shape_.bits == 1) {
+    return UnpackSigns(Packed(call), work.table, shape_.GroupSize(out.size()), out, call.stream);
+  }
+  return LookUp(Codes(call, out.size(), work), work.table, out, call.stream);
 }
 
 }  // namespace thinwire::client::gpu

@@ -45,6 +45,9 @@ class CodebookEncoder {
   // Launches the encoding; the result is written to call.out. REQUIRES: Head() was written to
   // call.out earlier on the same stream.
   kernels::cuda::Status Encode(const DeviceCall& call) const;
+  // Launches the decoding of the values that the last Encode() encoded. OUT may be the gradient of
+  // that call. REQUIRES: CALL is the argument of that call; its workspace is unchanged.
+  kernels::cuda::Status Decode(const DeviceCall& call, std::span<float> out) const;
 
  private:
   struct Workspace;
@@ -74,6 +77,9 @@ class CodebookEncoder {
                                    const Workspace& work) const;
 
   kernels::cuda::Status EncodeQsgd(const DeviceCall& call) const;
+  // Returns the codes of COUNT values, one byte each: in the workspace if they have fewer than
+  // eight bits, else in the payload.
+  std::span<uint8_t> Codes(const DeviceCall& call, size_t count, const Workspace& work) const;
 
   // FitsMeans returns true if the codebook consists of mean values or a mean magnitude. FitsTable
   // returns true if the codebook consists of percentiles of the magnitudes, with or without

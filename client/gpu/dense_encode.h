@@ -1,5 +1,5 @@
-// DenseEncoder writes dense payloads on a GPU: a whole payload, or the values within a sparse
-// payload.
+// DenseEncoder writes dense payloads on a GPU: a whole payload, or the values within a sparse or a
+// low-rank payload.
 //
 //   payload = head | body      the host computes the head: codec id and settings
 //
@@ -35,6 +35,9 @@ class DenseEncoder {
   // Launches the encoding of the body and of the bytes of the head that depend on the values.
   // REQUIRES: head() was written to call.out earlier on the same stream.
   kernels::cuda::Status EncodeBody(const DeviceCall& call) const;
+  // Launches the decoding of the values that the last EncodeBody() encoded. OUT may be the gradient
+  // of that call. REQUIRES: CALL is the argument of that call; its workspace is unchanged.
+  kernels::cuda::Status DecodeBody(const DeviceCall& call, std::span<float> out) const;
 
  private:
   const CodecId id_;

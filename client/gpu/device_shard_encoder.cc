@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/gpu/device_status.h"
 #include "common/codec/codec.h"
+#include "common/matrix_run.h"
 #include "common/status_macros.h"
 #include "kernels/cuda/ops/accumulate_momentum.h"
 #include "kernels/cuda/ops/sparse.h"
@@ -17,8 +18,8 @@ namespace {
 
 // Returns the offset in an aligned buffer at which a payload must begin so that its codes begin at
 // a multiple of 16 bytes.
-size_t AlignedOffset(const DeviceCodec& codec, size_t count) {
-  return (16 - codec.CodesOffset(count) % 16) % 16;
+size_t AlignedOffset(const DeviceCodec& codec, size_t count, const MatrixRun& matrix) {
+  return (16 - codec.CodesOffset(count, matrix) % 16) % 16;
 }
 
 cuda::Status ClearFloats(std::span<float> values, const cuda::Stream& stream) {
@@ -65,6 +66,7 @@ cuda::Status DeviceShardEncoder::Open() {
   RETURN_IF_CUDA_ERROR(gradients_.Open());
   RETURN_IF_CUDA_ERROR(stream_.Open());
   RETURN_IF_CUDA_ERROR(thresholds_.Allocate(shards_.size()));
+  for (size_t s = 0; s < shards_.size(); ++s) shards_[s].codec.threshold = &thresholds_.data()[s];
   return cuda::Clear(std::as_writable_bytes(thresholds_.span()), stream_);
 }
 
@@ -88,7 +90,8 @@ absl::Status DeviceShardEncoder::Begin(const Work& work) {
   slot.finite = values.has_value();
   if (!slot.finite) return absl::OkStatus();
   slot.owner = work.gradient.owner;
-  const size_t max_bytes = codec->MaxPayloadBytes(values->size());
+  const size_t max_bytes =
+      codec->MaxPayloadBytes(values->size(), shards_[work.shard.value].codec.matrix);
   slot.out = pool_.Take(max_bytes);
   if (slot.out == nullptr) {
     return absl::ResourceExhaustedError(
@@ -123,15 +126,16 @@ cuda::Status DeviceShardEncoder::PrepareResidual(ShardMemory& memory) {
   return ClearFloats(memory.residual.span(), stream_);
 }
 
-// Does the same on the GPU as ErrorFeedback::Encode and MomentumCorrection do on the host.
+// Does the same on the GPU as ErrorFeedback::Encode and MomentumCorrection do on the host. Like
+// there, a codec that needs memory also feeds back without error feedback; the result is dropped.
 cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& work,
                                         std::span<const float> values, Slot& slot) {
   ShardMemory& memory = shards_[work.shard.value];
   const bool leaves_residual = !codec.twin().lossless() && keep_error_;
-  const bool feeds_back = memory.has_residual || leaves_residual;
-  const size_t offset = AlignedOffset(codec, memory.count);
+  const bool feeds_back = memory.has_residual || leaves_residual || codec.twin().needs_memory();
+  const size_t offset = AlignedOffset(codec, memory.count, memory.codec.matrix);
   RETURN_IF_CUDA_ERROR(slot.payload.Reserve(offset + slot.out->size));
-  RETURN_IF_CUDA_ERROR(workspace_.Reserve(codec.WorkspaceBytes(memory.count)));
+  RETURN_IF_CUDA_ERROR(workspace_.Reserve(codec.WorkspaceBytes(memory.count, memory.codec.matrix)));
   RETURN_IF_CUDA_ERROR(Correct(memory, values));
   std::span<float> residual;
   if (feeds_back) {
@@ -140,9 +144,8 @@ cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& wo
   }
   memory.has_residual = leaves_residual;
   const auto payload = slot.payload.span().subspan(offset, slot.out->size);
-  RETURN_IF_CUDA_ERROR(codec.Encode(values, residual, work.keys,
-                                    &thresholds_.data()[work.shard.value], &memory.codec,
-                                    workspace_.span(), payload, slot.size.data(), stream_));
+  RETURN_IF_CUDA_ERROR(codec.Encode(values, residual, work.keys, memory.codec, workspace_.span(),
+                                    payload, slot.size.data(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyBytesToHost(payload, slot.out->span(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyToHost(slot.size.span(), slot.size_on_host.span(), stream_));
   return slot.done.Record(stream_);
@@ -236,7 +239,7 @@ cuda::Status DeviceShardEncoder::CopyToMemory(std::span<const float> residual,
                                               std::span<const float> momentum,
                                               ShardMemory& memory) {
   memory.has_residual = !residual.empty();
-  memory.codec.warm_start.clear();
+  RETURN_IF_CUDA_ERROR(memory.codec.warm_start.Allocate(0));
   RETURN_IF_CUDA_ERROR(memory.residual.Reserve(residual.size()));
   RETURN_IF_CUDA_ERROR(memory.momentum.Allocate(momentum.size()));
   RETURN_IF_CUDA_ERROR(

@@ -7,8 +7,7 @@
 //
 // Begin() waits only for the check that the gradient is finite. Therefore Begin() can launch the
 // next shard while the GPU still encodes and copies the previous shard. Finish() waits for the
-// copy. With powersgd, which has no kernels, Begin() encodes on the host before it returns. For
-// factor masking, the indices of a sparse payload are copied back to the GPU.
+// copy. For factor masking, the indices of a sparse payload are copied back to the GPU.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 
@@ -66,7 +65,7 @@ class DeviceShardEncoder final : public ShardEncoder {
     bool has_residual = false;  // false: all values are zero and the array is not used
     kernels::cuda::DeviceBuffer<float> residual;
     kernels::cuda::DeviceBuffer<float> momentum;  // empty: all values are zero
-    CodecMemory codec;                            // of codecs that encode on the host
+    DeviceCodecMemory codec;
   };
 
   // A shard between Begin() and Finish(), and its memory, which later shards reuse.

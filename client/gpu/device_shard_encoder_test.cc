@@ -115,6 +115,14 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
     }
   }
 
+  // Writes the residuals of ENCODER to a file and reads the file.
+  SavedResiduals Saved(PushEncoder& encoder) {
+    const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
+    const std::string path = ::testing::TempDir() + "/residuals";
+    Expect(WriteResiduals(path, owner, partition_, {RunId{1}, Step{4}}, *encoder.residuals()));
+    return *ReadResiduals(path, owner, partition_);
+  }
+
   static Floats Copy(std::span<const float> values) { return {values.begin(), values.end()}; }
   static void Expect(const absl::Status& status) { ASSERT_TRUE(status.ok()) << status; }
 
@@ -156,20 +164,37 @@ TEST_F(DeviceShardEncoderTest, MomentumCorrectionAndMaskingEqualTheHosts) {
   }
 }
 
+class PowerSgdTest : public DeviceShardEncoderTest,
+                     public ::testing::WithParamInterface<CodecId> {};
+
+TEST_P(PowerSgdTest, PushesEqualTheHostsAlsoAfterARestore) {
+  options_.push = {.id = CodecId::kPowerSgd, .values = GetParam()};
+  for (const bool keeps_error : {true, false}) {
+    options_.error_feedback = keeps_error;
+    const auto host = OnHost(), device = OnDevice();
+    for (uint64_t step = 0; step < 6; ++step) RunStep(step, *host, *device);
+    const SavedResiduals saved = Saved(*host);
+    for (uint64_t step = 6; step < 9; ++step) RunStep(step, *host, *device);
+    Expect(host->Restore(saved));
+    Expect(device->Restore(saved));
+    for (uint64_t step = 6; step < 12; ++step) RunStep(step, *host, *device);
+    ExpectSameFeedback(*host, *device);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Values, PowerSgdTest,
+                         ::testing::Values(CodecId::kFp32, CodecId::kBf16, CodecId::kFp8E4m3,
+                                           CodecId::kInt8),
+                         [](const auto& test) { return std::string(CodecName(test.param)); });
+
 TEST_F(DeviceShardEncoderTest, EachResumesFromTheOthersResidualFile) {
   options_.push = {.id = CodecId::kTopK, .density = 0.02, .values = CodecId::kFp8E4m3};
   options_.correction = {.enabled = true};
   const auto host = OnHost(), device = OnDevice();
   for (uint64_t step = 0; step < 4; ++step) RunStep(step, *host, *device);
-  const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
-  const auto resume = [&](PushEncoder& from, PushEncoder& to) {
-    const std::string path = ::testing::TempDir() + "/residuals";
-    Expect(WriteResiduals(path, owner, partition_, {RunId{1}, Step{4}}, *from.residuals()));
-    Expect(to.Restore(*ReadResiduals(path, owner, partition_)));
-  };
   const auto later_host = OnHost(), later_device = OnDevice();
-  resume(*host, *later_device);
-  resume(*device, *later_host);
+  Expect(later_device->Restore(Saved(*host)));
+  Expect(later_host->Restore(Saved(*device)));
   for (uint64_t step = 4; step < 8; ++step) RunStep(step, *later_host, *later_device);
   ExpectSameFeedback(*later_host, *later_device);
 }

@@ -126,6 +126,7 @@ std::vector<CodecRow> Rows() {
       {.id = CodecId::kPowerSgd,
        .name = "powersgd",
        .family = CodecFamily::kLowRank,
+       .has_device_encoder = true,
        .make = MakePowerSgd},
   };
 }

@@ -56,7 +56,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Write(std::span<const std::byte> bytes) {
-  if (!status_.ok()) return;
+  if (!status_.ok() || bytes.empty()) return;  // fwrite refuses a null pointer
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) < bytes.size()) {
     status_ = absl::ErrnoToStatus(errno, absl::StrCat(temporary_, ": cannot write"));
   }

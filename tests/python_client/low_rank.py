@@ -8,6 +8,7 @@ from tests.python_client.indices import expect, mix_bits
 
 MOST_RANK = 32
 DEPENDENT = 1e-5
+PARTS = 256  # of a sum over the rows
 HEAD_BYTES = 10
 
 
@@ -97,7 +98,14 @@ def _row_sums(matrix, q):
 
 
 def _sum(values):
-    return np.cumsum(values)[-1]  # in order; np.sum has another order
+    """Adds value i to part i mod PARTS, then the second half of the parts to the first half, until one part is left."""
+    parts = np.zeros(PARTS)
+    for begin in range(0, len(values), PARTS):
+        some = values[begin : begin + PARTS]
+        parts[: len(some)] += some
+    while len(parts) > 1:
+        parts = parts[: len(parts) // 2] + parts[len(parts) // 2 :]
+    return parts[0]
 
 
 def _orthonormal(columns):

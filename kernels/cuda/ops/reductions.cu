@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/cuda/block/block_sum.h"
 #include "kernels/cuda/block/elementwise.h"
 #include "kernels/cuda/block/launch.h"
 #include "kernels/cuda/runtime/memory.h"
@@ -157,19 +158,6 @@ Status Largest(const LargestOp& op, size_t count, float* largest, const Stream& 
                 count, op.aligned(), reinterpret_cast<uint32_t*>(largest));
 }
 
-// Returns the sum of MINE over all threads of the block. Every thread gets the result. In each
-// iteration, half of the threads add another sum to their own.
-__device__ double BlockSum(double mine) {
-  __shared__ double sums[kTileThreads];
-  sums[threadIdx.x] = mine;
-  __syncthreads();
-  for (unsigned half = kTileThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-    __syncthreads();
-  }
-  return sums[0];
-}
-
 struct SquareOp {
   template <int N>
   __device__ Pack<float, N> Load(size_t i) const {
@@ -187,14 +175,14 @@ struct SquareOp {
 
 __global__ void SquareKernel(SquareOp op, size_t count, bool aligned, double* partial) {
   ApplyToTile(op, count, aligned);
-  const double sum = BlockSum(op.sum);
+  const double sum = BlockSum<kTileThreads>(op.sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
 __global__ void SumPartialKernel(const double* partial, size_t count, double* sum) {
   double mine = 0;
   for (size_t i = threadIdx.x; i < count; i += kTileThreads) mine += partial[i];
-  const double total = BlockSum(mine);
+  const double total = BlockSum<kTileThreads>(mine);
   if (threadIdx.x == 0) *sum = total;
 }
 

@@ -69,6 +69,27 @@ struct EncodeScaledFeedbackOp {
   std::byte* codes;
 };
 
+struct DecodeScaledOp {
+  template <int N>
+  __device__ Pack<uint8_t, N> Load(size_t i) const {
+    return LoadPackUnaligned<uint8_t, N>(codes, i);
+  }
+  template <int N>
+  __device__ void Store(size_t i, const Pack<uint8_t, N>& code) const {
+    const float unit = UnitFor(*largest);
+    Pack<float, N> value;
+    for (int j = 0; j < N; ++j) value.at[j] = unit * DecodeValue<Format>(code.at[j]);
+    StorePack(value, out + i);
+  }
+  bool aligned() const {
+    return IsAligned(codes, kPackSize) && IsAligned(out, kPackSize * sizeof(float));
+  }
+
+  const std::byte* codes;
+  const float* largest;
+  float* out;
+};
+
 Status WriteScaleByte(const ScaledCodes& out, const Stream& stream) {
   return Launch("choose a scale", ScaleByteKernel, {1, 1}, stream, out.largest, out.scale_byte);
 }
@@ -88,6 +109,12 @@ Status EncodeScaledFeedback(std::span<const float> gradient, std::span<float> re
   RETURN_IF_CUDA_ERROR(WriteScaleByte(out, stream));
   const EncodeScaledFeedbackOp op{gradient.data(), residual.data(), out.largest, out.codes};
   return LaunchElementwise("encode scaled with feedback", op, gradient.size(), stream);
+}
+
+Status DecodeScaledCodes(const ScaledCodes& from, std::span<float> out, const Stream& stream) {
+  return LaunchElementwise("decode scaled codes",
+                           DecodeScaledOp{from.codes, from.largest, out.data()}, out.size(),
+                           stream);
 }
 
 }  // namespace thinwire::kernels::cuda

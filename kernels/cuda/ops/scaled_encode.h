@@ -18,7 +18,8 @@
 
 namespace thinwire::kernels::cuda {
 
-// The outputs of EncodeScaled() and EncodeScaledFeedback(), in GPU memory.
+// The outputs of EncodeScaled() and EncodeScaledFeedback(), and the input of DecodeScaledCodes(), in
+// GPU memory.
 struct ScaledCodes {
   float* largest;         // receives the largest magnitude of the values
   std::byte* scale_byte;  // receives `byte`, where unit = 2^(byte - 127)
@@ -31,6 +32,9 @@ Status EncodeScaled(std::span<const float> values, const ScaledCodes& out, const
 // REQUIRES: residual.size() == gradient.size().
 Status EncodeScaledFeedback(std::span<const float> gradient, std::span<float> residual,
                             const ScaledCodes& out, const Stream& stream);
+
+// Computes out = unit * D(code) for the codes FROM that the last encoding wrote.
+Status DecodeScaledCodes(const ScaledCodes& from, std::span<float> out, const Stream& stream);
 
 }  // namespace thinwire::kernels::cuda
 

@@ -31,19 +31,23 @@ class ScaledEncodeTwinTest : public CudaTest {
   }
 };
 
-TEST_F(ScaledEncodeTwinTest, ChoosesTheScaleAndEncodesLikeTheCpu) {
+TEST_F(ScaledEncodeTwinTest, ChoosesTheScaleEncodesAndDecodesLikeTheCpu) {
   ForEachScale([&](const std::vector<float>& values, uint32_t) {
     const float unit = UnitFor(kernels::LargestMagnitude(values));
     std::vector<std::byte> want(values.size());
     kernels::Encode<Fp8E4m3>(values, unit, want.data());
     DeviceArray<float> device_values(values, stream_), largest(1, stream_);
     DeviceArray<std::byte> scale_byte(1, stream_), codes(values.size(), stream_);
-    Expect(EncodeScaled(device_values.span(), {largest.data(), scale_byte.data(), codes.data()},
-                        stream_));
+    const ScaledCodes scaled = {largest.data(), scale_byte.data(), codes.data()};
+    Expect(EncodeScaled(device_values.span(), scaled, stream_));
+    Expect(DecodeScaledCodes(scaled, device_values.span(), stream_));
     const float found = largest.Read()[0];
     if (!std::isfinite(found)) return;  // not tested: callers reject gradients that are not finite
     ASSERT_EQ(scale_byte.Read()[0], ByteOf(unit)) << found;
     ASSERT_EQ(codes.Read(), want);
+    std::vector<float> decoded(values.size());
+    kernels::Decode<Fp8E4m3>(want.data(), unit, decoded);
+    ExpectSameBits(device_values.Read(), decoded);
   });
 }
 
