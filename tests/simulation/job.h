@@ -40,11 +40,15 @@ enum class BrokenRule : uint8_t {
   kSentBeforeFlush,        // effects leave the server before their record is flushed
   kResidualOfAnotherStep,  // a worker restores its newest residuals whatever their step is
   kRollbackToAnotherStep,  // each server rolls back to its own newest checkpoint
+  kClippedByOwnNorm,       // a shard clips a round by the norm of its own part
 };
 
-inline constexpr const char* kBrokenRuleNames[] = {"none", "verdict-not-saved", "sent-before-flush",
+inline constexpr const char* kBrokenRuleNames[] = {"none",
+                                                   "verdict-not-saved",
+                                                   "sent-before-flush",
                                                    "residual-of-another-step",
-                                                   "rollback-to-another-step"};
+                                                   "rollback-to-another-step",
+                                                   "clipped-by-own-norm"};
 
 struct Job {
   Rule rule;
@@ -52,6 +56,7 @@ struct Job {
   CodecSpec push;
   ShardOptions shard;  // without the generation
   OptimizerSpec optimizer_spec;
+  double clip_norm = 0;  // the largest norm of an averaged gradient; 0: no limit
   uint32_t server_count = 1;
   uint32_t shard_count = 1;
   std::string name = "simulated";
@@ -77,6 +82,8 @@ void Complete(Job& job);
 
 // Draws a job with RULE and DURABILITY.
 Job DrawJob(SeededRandom& random, const Rule& rule, Durability durability);
+// Draws whether JOB clips its averaged gradients, if JobSpec allows it.
+void DrawClipping(SeededRandom& random, Job& job);
 
 }  // namespace thinwire::simulation
 

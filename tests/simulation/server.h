@@ -1,6 +1,6 @@
-// Server is one server process of a simulated cluster: real shards, membership, log records and
-// checkpoints, on simulated files that outlive the process. It has no thread: the caller passes it
-// messages and the time.
+// Server is one server process of a simulated cluster: real shards, membership, Clipper, log records
+// and checkpoints, on simulated files that outlive the process. It has no thread: the caller passes
+// it messages and the time.
 //
 //   durability   an event is applied                     a new process
 //   none         when it arrives                         does not exist
@@ -14,6 +14,7 @@
 #define THINWIRE_TESTS_SIMULATION_SERVER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,8 +35,12 @@
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/log_record.h"
 #include "server/durable/testing/faulty_files.h"
+#include "server/edge/clipper.h"
+#include "server/edge/job_identity.h"
+#include "server/edge/lead/peers.h"
 #include "server/edge/lead/rollback_plan.h"
 #include "server/edge/membership.h"
+#include "server/edge/model/counters.h"
 #include "tests/simulation/job.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/log_writer.h"
@@ -58,13 +63,9 @@ class Server {
         trace;  // called with one line per event; null: no trace
   };
 
-  Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run)
-      : shared_(shared),
-        id_(id),
-        epoch_(epoch),
-        new_run_(new_run),
-        membership_(shared.job.rule.max_workers, kLeaseTicks * kTick),
-        admitted_(shared.job.server_count) {}
+  // PEERS is null except at the lead.
+  Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
+         std::unique_ptr<Peers> peers);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -76,6 +77,9 @@ class Server {
   // which the lead has admitted the server; 0: not yet. Returns the epoch. Errors:
   // FailedPrecondition if the server lost its state; Unavailable if the lead must ask again.
   absl::StatusOr<Epoch> Admit(RunId run, Epoch known, const JoinRequest& join);
+
+  // Performs the lead's call (Job::Clip). Errors: Unavailable, FailedPrecondition.
+  void Clip(const ClipRequest& request, Peers::ClipDone done);
 
   // The functions below return an error if the process ends because it cannot write its files.
 
@@ -95,7 +99,7 @@ class Server {
   // if the worker is not live.
   bool ExpireAt(ShardId shard, WorkerId worker);
 
-  ServerId id() const { return id_; }
+  ServerId id() const { return identity_.server; }
   // Returns the state that the server reports to the lead (FollowReply of proto/control.proto).
   ServerCheckpoints checkpoints() const;
   // Returns the largest frontier of the shards.
@@ -106,6 +110,8 @@ class Server {
   bool has_checkpoint() const { return has_checkpoint_; }
   // Returns whether no worker is live, and every record is durable.
   bool at_rest() const;
+  // Returns whether a shard has a full round, which waits for its norm.
+  bool waits_for_norm() const;
   std::string Describe() const;
   // Returns the shard, or null if another server has it.
   const Shard* shard(ShardId id) const;
@@ -128,7 +134,7 @@ class Server {
     size_t missing;
   };
 
-  bool leads() const { return id_.value == 0; }
+  bool leads() const { return identity_.leads(); }
   absl::Status Recover();
   absl::Status ReplayRecords(LogSequence first);
   absl::StatusOr<uint64_t> LogBytes() const;
@@ -152,12 +158,15 @@ class Server {
   // Appends RECORD to the log. Calls DONE when it is durable, at once without a log.
   void Append(const LogRecord& record, std::function<void(LogSequence)> done);
   void Submit(ShardId shard, const Event& event, std::function<void(const Effects&)> done);
-  void SubmitToAll(const Event& event);
+  // Submits EVENT to every shard, then calls THEN when all have applied it.
+  void SubmitToAll(
+      const Event& event, const std::function<void()>& then = [] {});
   Effects Apply(ShardId shard, const Event& event, LogSequence sequence);
   void SendFrame(WorkerId worker, Incarnation incarnation, ServerFrame frame) const;
   ServerFrame AnswerOf(ShardId shard, const ReadAnswer& answer);
   void SendUnwritten();
   void SendWaitNotices();
+  void RunPosted();
   absl::Status Commit(uint64_t now);
   void SaveIfPossible(ShardId shard);
   absl::Status WriteIfSaved();
@@ -167,11 +176,8 @@ class Server {
   void Trace(const std::string& text) const;
 
   const Shared shared_;
-  const ServerId id_;
-  const Epoch epoch_;
+  JobIdentity identity_;
   const RunId new_run_;  // the run that a lead without a run draws
-  RunId run_;
-  Generation generation_;
   bool awaits_rollback_ = false;
   bool has_checkpoint_ = false;
   uint64_t now_ = 0;
@@ -192,10 +198,15 @@ class Server {
   std::optional<Step> announced_step_;  // at the lead: the step of the next common checkpoint
   std::optional<Step> kept_step_;
   std::optional<Step> save_at_;
-  std::vector<ShardId> unsaved_;   // shards that the current checkpoint still lacks
-  std::vector<SavedShard> saved_;  // shards of a checkpoint that is not written yet
-  uint64_t write_again_at_ = 0;    // after a full disk
-  std::vector<Step> steps_;        // of the complete aligned checkpoints, ascending
+  std::vector<ShardId> unsaved_;              // shards that the current checkpoint still lacks
+  std::vector<SavedShard> saved_;             // shards of a checkpoint that is not written yet
+  uint64_t write_again_at_ = 0;               // after a full disk
+  std::vector<Step> steps_;                   // of the complete aligned checkpoints, ascending
+  std::deque<std::function<void()>> posted_;  // work of the control thread for the next tick
+  Counters counters_;
+  std::unique_ptr<Clipper> clipper_;  // null: the job has no clip_norm
+  // Declared last, so that no call ends after the members that its callback uses.
+  const std::unique_ptr<Peers> peers_;
 };
 
 }  // namespace thinwire::simulation

@@ -41,6 +41,9 @@ Job JobOf(SeededRandom& random, const SimulationOptions& options) {
   const Rule rule = DrawRule(random, options.mode);
   Job job = DrawJob(random, rule, options.durability);
   job.broken = options.broken;
+  // Numbers of its own leave the other draws of a seed as they are.
+  SeededRandom clipping(~options.seed);
+  DrawClipping(clipping, job);
   return job;
 }
 
@@ -65,6 +68,8 @@ void SimulationCounts::Add(const SimulationCounts& other) {
   late += other.late;
   fenced += other.fenced;
   updates += other.updates;
+  clipped += other.clipped;
+  unclipped += other.unclipped;
   undone += other.undone;
   delta_answers += other.delta_answers;
   full_answers += other.full_answers;
@@ -77,7 +82,8 @@ std::ostream& operator<<(std::ostream& out, const SimulationCounts& counts) {
              << counts.expired_leases << " leases expired at one shard, " << counts.rollbacks
              << " rollbacks, " << counts.gave_up << " workers gave up, " << counts.accepted
              << " pushes accepted, " << counts.late << " late, " << counts.fenced << " fenced, "
-             << counts.undone << " undone, " << counts.updates << " updates, "
+             << counts.undone << " undone, " << counts.updates << " updates, " << counts.clipped
+             << " of them clipped, " << counts.unclipped << " with a smaller norm, "
              << counts.delta_answers << " reads answered with deltas, " << counts.full_answers
              << " with all values";
 }
@@ -91,6 +97,10 @@ Simulation::Simulation(const SimulationOptions& options)
                     random_.Percent(15)),
       to_servers_(random_),
       to_workers_(random_),
+      peer_wire_(random_,
+                 [this](ServerId server) {
+                   return Runs(server.value) ? servers_[server.value]->server.get() : nullptr;
+                 }),
       workers_(job_.rule.workers),
       cut_until_(job_.rule.workers, std::vector<uint64_t>(job_.server_count)) {
   for (uint32_t i = 0; i < job_.shard_count; ++i) {
@@ -106,9 +116,13 @@ Simulation::Simulation(const SimulationOptions& options)
     for (uint32_t i = 0; i < workers_.size(); ++i) workers_[i].start_at = i;
     return;
   }
-  const NetworkFaults faults = {random_.Below(20), random_.Below(20), 1 + random_.Below(25)};
+  SetFaults({random_.Below(20), random_.Below(20), 1 + random_.Below(25)});
+}
+
+void Simulation::SetFaults(const NetworkFaults& faults) {
   to_servers_.SetFaults(faults);
   to_workers_.SetFaults(faults);
+  peer_wire_.SetFaults(faults);
 }
 
 void Simulation::Trace(const std::string& text) const {
@@ -127,6 +141,7 @@ std::string Simulation::Run() {
     if (now_ < fault_ticks_) InjectFaults();
     StartDue();
     DeliverMessages();
+    peer_wire_.Run(now_);
     TickAll();
     if (job_.durability != Durability::kNone) TakeCheckpoints();
     RestartDead();
@@ -156,8 +171,9 @@ void Simulation::StartServer(uint32_t i, bool rolled_back) {
                       const JoinRequest& join) { return Admit(server, run, known, join); },
       .trace = TraceFunction()};
   machine.start_at = kNever;
-  machine.server = std::make_unique<Server>(shared, ServerId{i}, Epoch{++machine.epoch},
-                                            RunId{options_.seed + 1});
+  machine.server = std::make_unique<Server>(
+      shared, ServerId{i}, Epoch{++machine.epoch}, RunId{options_.seed + 1},
+      i == 0 ? std::make_unique<SimulatedPeers>(peer_wire_) : nullptr);
   Trace(absl::StrCat("s", i, " starts"));
   const absl::Status started = machine.server->Start(ClockOf(i), rolled_back);
   const bool disk_fault = absl::IsResourceExhausted(started) || absl::IsUnknown(started);
@@ -404,8 +420,7 @@ void Simulation::HarmDisk() {
 
 void Simulation::EndFaults() {
   Trace("the faults end");
-  to_servers_.SetFaults({});
-  to_workers_.SetFaults({});
+  SetFaults({});
   for (auto& cuts : cut_until_) std::ranges::fill(cuts, 0);
   for (auto& machine : servers_) {
     machine->suspended_until = 0;
@@ -531,7 +546,14 @@ bool Simulation::Over() const {
   const auto at_rest = [](const auto& machine) {
     return machine->lost || (machine->server != nullptr && machine->server->at_rest());
   };
-  return now_ > fault_ticks_ && std::ranges::all_of(workers_, ended) &&
+  const auto waits = [](const auto& machine) {
+    return machine->server != nullptr && machine->server->waits_for_norm();
+  };
+  // A server that is lost never has its part of a norm.
+  const bool waits_for_norm =
+      std::ranges::none_of(servers_, [](const auto& machine) { return machine->lost; }) &&
+      std::ranges::any_of(servers_, waits);
+  return now_ > fault_ticks_ && !waits_for_norm && std::ranges::all_of(workers_, ended) &&
          std::ranges::all_of(processes_, stopped) && std::ranges::all_of(servers_, at_rest) &&
          to_servers_.empty() && to_workers_.empty();
 }
@@ -549,6 +571,10 @@ void Simulation::RestartAllOnce() {
 
 std::string Simulation::Violations() {
   std::string text;
+  if (job_.clip_norm > 0) {
+    const std::string factors = CheckFactors(job_.clip_norm, ledgers_);
+    if (!factors.empty()) violations_.push_back(factors);
+  }
   for (const std::string& violation : violations_) absl::StrAppend(&text, violation, "\n");
   for (uint32_t i = 0; i < job_.shard_count; ++i) {
     const ServerMachine& machine = *servers_[job_.partition->server(ShardId{i}).value];
@@ -561,6 +587,10 @@ std::string Simulation::Violations() {
     counts_.delta_answers += ledgers_[i].delta_answers();
     counts_.full_answers += ledgers_[i].full_answers();
     counts_.updates += ledgers_[i].update_count();
+    counts_.clipped += ledgers_[i].clipped_count();
+    if (job_.clip_norm > 0) {
+      counts_.unclipped += ledgers_[i].update_count() - ledgers_[i].clipped_count();
+    }
     counts_.undone += ledgers_[i].undone_count();
     for (const std::string& violation : ledgers_[i].violations()) {
       absl::StrAppend(&text, "shard ", i, ": ", violation, "\n");

@@ -4,6 +4,7 @@
 //   network   lose, duplicate, reorder and delay messages; cut one worker off one server
 //   workers   end and start again, continue although a newer process replaces them, are suspended,
 //             restore saved residuals
+//   peers     lose and delay the calls of the lead
 //   servers   end and start again, with or without a loss of power; are suspended; their clocks jump;
 //             a lease runs out at a single shard; in stories, a folder is lost or a record damaged
 //   disks     torn and lost writes, failed flushes, full disks, a crash during any file operation
@@ -29,6 +30,7 @@
 #include "tests/simulation/job.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/peers.h"
 #include "tests/simulation/server.h"
 #include "tests/simulation/worker.h"
 
@@ -82,7 +84,9 @@ struct SimulationCounts {
   uint64_t late = 0;
   uint64_t fenced = 0;
   uint64_t updates = 0;
-  uint64_t undone = 0;  // pushes that a rollback undid
+  uint64_t clipped = 0;    // updates with a factor below 1
+  uint64_t unclipped = 0;  // updates of clipping jobs with factor 1
+  uint64_t undone = 0;     // pushes that a rollback undid
   uint64_t delta_answers = 0;
   uint64_t full_answers = 0;
 
@@ -125,6 +129,7 @@ class Simulation {
   };
 
   void StartServer(uint32_t server, bool rolled_back);
+  void SetFaults(const NetworkFaults& faults);
   void StopServer(uint32_t server, bool power_loss);
   // Stops the server if STATUS is an error of its files.
   void StopIfFailed(uint32_t server, const absl::Status& status);
@@ -172,6 +177,7 @@ class Simulation {
   uint64_t now_ = 0;
   Network<ToServer> to_servers_;
   Network<ToWorker> to_workers_;
+  PeerWire peer_wire_;
   std::vector<ShardLedger> ledgers_;
   std::vector<std::unique_ptr<ServerMachine>> servers_;
   std::vector<WorkerMachine> workers_;

@@ -38,6 +38,9 @@ TEST_P(SimulationTest, Promise13ClustersWithFaultsKeepEveryPromise) {
   if (durability == Durability::kCheckpoint) {
     EXPECT_GT(sum.undone, 0u);
   }
+  const bool may_clip =
+      OptionsOf(GetParam()).mode == Mode::kSync && durability == Durability::kCheckpoint;
+  EXPECT_EQ(sum.clipped > 0, may_clip);
 }
 
 class ShardRulesTest : public ::testing::TestWithParam<uint64_t> {};
@@ -63,6 +66,10 @@ TEST_P(ShardRulesTest, Promise13NoGradientIsLostOrAppliedTwice) {
   EXPECT_GT(sum.fenced, 0u);
   EXPECT_GT(sum.delta_answers, kSeedsPerMode);
   EXPECT_GT(sum.full_answers, kSeedsPerMode);
+  if (OptionsOf(GetParam()).mode == Mode::kSync) {
+    EXPECT_GT(sum.clipped, kSeedsPerMode);
+    EXPECT_GT(sum.unclipped, kSeedsPerMode);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllModes, ShardRulesTest, ::testing::Range(uint64_t{0}, uint64_t{4}),
@@ -79,7 +86,8 @@ TEST(BrokenRuleTest, ABrokenRuleIsFound) {
   };
   constexpr Case kCases[] = {{BrokenRule::kVerdictNotSaved, 787},
                              {BrokenRule::kSentBeforeFlush, 8},
-                             {BrokenRule::kResidualOfAnotherStep, 2}};
+                             {BrokenRule::kResidualOfAnotherStep, 2},
+                             {BrokenRule::kClippedByOwnNorm, 12}};
   for (const auto& [broken, seed] : kCases) {
     SimulationOptions options = OptionsOf(seed);
     EXPECT_EQ(Simulation(options).Run(), "") << "seed " << seed;
