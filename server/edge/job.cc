@@ -171,7 +171,7 @@ absl::Status Job::Recover() {
     checkpoints_.Plan(precision_->snapshot());
   }
   if (!recovered_) return absl::OkStatus();
-  RETURN_IF_ERROR(scaler_.ReserveRestored());
+  RETURN_IF_ERROR(scaler_.Resume());
   dealer_.Resume(clock_.Now());
   identity_.run = stored_.run()->run;
   tokens_.set_key(stored_.run()->token_key);
@@ -456,6 +456,8 @@ void Job::Scale(ScaleRequest request, Done<ScaleReply> done) {
 absl::Status Job::CheckRuleChange(const std::string& job) const {
   if (stopping()) return Stopping();
   if (!job.empty()) RETURN_IF_ERROR(identity_.CheckJob(job));
+  // A server that goes back to a checkpoint would forget the change.
+  RETURN_IF_ERROR(checkpoints_.CheckAgreed());
   if (model_.Get() != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError("no worker has joined yet");
 }
