@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/job_spec.h"
+#include "common/text/problems.h"
 
 namespace thinwire::simulation {
 namespace {
@@ -49,6 +51,15 @@ std::ostream& operator<<(std::ostream& out, const Job& job) {
              << job.push.id << ", " << job.server_count << " servers, " << job.shard_count
              << " shards, " << job.shard.sparse_updates << ", clip_norm " << job.clip_norm
              << ", last step " << job.last;
+}
+
+absl::Status Job::CheckMode(const Rule& rule) const {
+  Problems problems = ModeProblems(rule, shard.sparse_updates, shard.publish, shard.staleness,
+                                   /*grows_batch=*/false, clip_norm);
+  if (durability == Durability::kCheckpoint && rule.fold != this->rule.fold) {
+    problems.Add("mode", "not possible with durability: checkpoint");
+  }
+  return problems.ToStatus();
 }
 
 void Complete(Job& job) {

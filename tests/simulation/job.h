@@ -10,6 +10,7 @@
 #include <ostream>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
@@ -41,6 +42,7 @@ enum class BrokenRule : uint8_t {
   kResidualOfAnotherStep,  // a worker restores its newest residuals whatever their step is
   kRollbackToAnotherStep,  // each server rolls back to its own newest checkpoint
   kClippedByOwnNorm,       // a shard clips a round by the norm of its own part
+  kRuleNotPassedOn,        // a lead that is started again does not pass its rule on
 };
 
 inline constexpr const char* kBrokenRuleNames[] = {"none",
@@ -48,7 +50,8 @@ inline constexpr const char* kBrokenRuleNames[] = {"none",
                                                    "sent-before-flush",
                                                    "residual-of-another-step",
                                                    "rollback-to-another-step",
-                                                   "clipped-by-own-norm"};
+                                                   "clipped-by-own-norm",
+                                                   "rule-not-passed-on"};
 
 struct Job {
   Rule rule;
@@ -73,6 +76,10 @@ struct Job {
   bool publishes() const { return shard.publish.has_value(); }
   // Returns whether sums of pushed values are exact, so that masses are compared without tolerance.
   bool exact() const { return push.id != CodecId::kInt8; }
+
+  // Returns OK if the job may have the mode of RULE (thinwire::Job::CheckMode). Errors:
+  // InvalidArgument.
+  absl::Status CheckMode(const Rule& rule) const;
 
   friend std::ostream& operator<<(std::ostream& out, const Job& job);
 };

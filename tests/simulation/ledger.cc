@@ -165,6 +165,8 @@ void ShardLedger::Record(const Event& event, const Effects& effects, const Shard
   if (push != nullptr) RecordVerdict(*push, *effects.judgement);
   if (shard.version().value > history_.size()) RecordUpdate(event, shard);
   if (shard.seeded()) RecordValues(shard);
+  if (shard.rule() != rule_) ++rule_changes_;
+  rule_ = shard.rule();
   CheckBound(effects, shard);
 }
 
@@ -206,7 +208,7 @@ void ShardLedger::RecordUpdate(const Event& event, const Shard& shard) {
   for (const Accepted& gradient : pending_) {
     unpublished_ = std::min(unpublished_.value_or(gradient.id.step), gradient.id.step);
   }
-  if (job_->rule.ordered_fold) {
+  if (rule_.ordered_fold) {
     std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
   }
   const auto* clip = std::get_if<ClipEvent>(&event);
@@ -226,9 +228,11 @@ void ShardLedger::RecordValues(const Shard& shard) {
 void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
   Require(shard.frontier() >= frontier_, "the frontier fell");
   frontier_ = shard.frontier();
-  if (job_->rule.slack == kUnboundedSlack) return;
   for (const ReadAnswer& answer : effects.answers) {
-    Require(answer.step <= StepsAfter(frontier_, job_->rule.slack),
+    Require(!shard.next_rule().has_value() || answer.step < shard.next_rule()->from,
+            absl::StrCat("step ", answer.step.value, " began before its rule"));
+    if (rule_.slack == kUnboundedSlack) continue;
+    Require(answer.step <= StepsAfter(frontier_, rule_.slack),
             absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));
     for (const Accepted& gradient : pending_) {
       Require(gradient.id.step >= frontier_,
@@ -245,6 +249,7 @@ void ShardLedger::CheckRecovered(const Shard& shard, LogSequence applied) {
                                              "log ends at record ", applied, ")"));
   Require(shard.version().value == history_.size(), "the recovered version is another one");
   Require(shard.frontier() == frontier_, "the recovered frontier is another one");
+  Require(shard.rule() == rule_, "the recovered rule is another one");
 }
 
 void ShardLedger::RollBack(const Shard& shard, Generation generation) {
@@ -259,6 +264,7 @@ void ShardLedger::RollBack(const Shard& shard, Generation generation) {
   generation_ = generation;
   unpublished_ = std::nullopt;
   frontier_ = shard.frontier();
+  rule_ = shard.rule();
 }
 
 void ShardLedger::Undo(const Accepted& gradient) {

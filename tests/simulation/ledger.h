@@ -6,7 +6,8 @@
 //   replay     replaying the accepted pushes, update by update, gives the parameters bit for bit
 //   clipping   all shards clip a round by the same factor, that of the norm over all shards
 //   verdicts   a push is judged once per generation, and each verdict is true
-//   bound      an answer never exceeds the slack, and contains every step that the frontier promises
+//   bound      an answer never exceeds the slack of the rule in force, nor begins a step of the next
+//              rule, and contains every step that the frontier promises
 //   replicas   every replica has the bits that the shard had under the replica's version
 //   recovery   a server that replayed its log knows every event whose effects were visible
 //
@@ -30,6 +31,7 @@
 
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
+#include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"
@@ -69,7 +71,8 @@ class ShardLedger {
         seed_(std::move(seed)),
         accounts_(job.rule.max_workers),
         newest_(job.rule.max_workers),
-        restored_(job.rule.max_workers) {}
+        restored_(job.rule.max_workers),
+        rule_(job.rule) {}
 
   // The functions up to Require record what a worker's process does. Those whose names begin with
   // Add ignore a process whose successor has restored the residuals.
@@ -127,6 +130,7 @@ class ShardLedger {
   const std::vector<std::string>& violations() const { return violations_; }
   uint64_t verdicts(Verdict verdict) const;
   uint64_t update_count() const { return history_.size(); }
+  uint64_t rule_changes() const { return rule_changes_; }
   // Returns the number of updates with a factor below 1.
   uint64_t clipped_count() const;
   uint64_t delta_answers() const { return delta_answers_; }
@@ -179,6 +183,8 @@ class ShardLedger {
   std::map<std::pair<Generation, Version>, std::vector<float>> values_;
   std::optional<Step> unpublished_;  // the smallest step whose gradient is not yet published
   Step frontier_;
+  Rule rule_;  // the rule in force
+  uint64_t rule_changes_ = 0;
   LogSequence recorded_ = 0;
   std::map<Verdict, uint64_t> verdicts_;
   uint64_t delta_answers_ = 0;

@@ -29,14 +29,15 @@ std::string SimulatedPeers::NameOf(ServerId server) const {
 
 template <typename Reply, typename Start>
 void SimulatedPeers::Call(ServerId server, Done<Reply> done, Start start) {
-  const auto end =
-      [exists = std::weak_ptr(exists_),
-       waiting = std::make_shared<Done<Reply>>(std::move(done))](absl::StatusOr<Reply> reply) {
-        if (exists.expired()) return;
-        if (const Done<Reply> once = std::exchange(*waiting, nullptr)) once(std::move(reply));
-      };
+  const std::weak_ptr<bool> exists = exists_;
+  const auto waiting = std::make_shared<Done<Reply>>(std::move(done));
+  const auto end = [exists, waiting](absl::StatusOr<Reply> reply) {
+    if (exists.expired()) return;
+    if (const Done<Reply> once = std::exchange(*waiting, nullptr)) once(std::move(reply));
+  };
   wire_.After(kCallTicks, [end] { end(absl::DeadlineExceededError("no reply")); });
-  wire_.Send([&wire = wire_, server, end, start] {
+  wire_.Send([&wire = wire_, server, exists, end, start] {
+    if (exists.expired()) return;
     Server* const process = wire.Find(server);
     if (process == nullptr) return end(absl::UnavailableError("the server does not run"));
     start(*process, [&wire, end](absl::StatusOr<Reply> reply) {
@@ -55,8 +56,10 @@ void SimulatedPeers::Rollback(ServerId, const RollbackRequest&, RollbackDone don
   done(NotSimulated());
 }
 
-void SimulatedPeers::SetMode(ServerId, const SetModeRequest&, SetModeDone done) {
-  done(NotSimulated());
+void SimulatedPeers::SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) {
+  Call<SetModeReply>(server, std::move(done), [request](Server& process, SetModeDone reply) {
+    process.SetMode(request, std::move(reply));
+  });
 }
 
 void SimulatedPeers::Clip(ServerId server, const ClipRequest& request, ClipDone done) {

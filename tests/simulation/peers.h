@@ -5,7 +5,8 @@
 //   the called server does not run or is suspended   Unavailable
 //   no reply, or one that is lost or too late        DeadlineExceeded
 //
-// A request arrives before the end of its call or never. Not thread-safe.
+// A request arrives before the end of its call and before the end of the lead's process, or never.
+// Not thread-safe.
 #ifndef THINWIRE_TESTS_SIMULATION_PEERS_H_
 #define THINWIRE_TESTS_SIMULATION_PEERS_H_
 
@@ -28,9 +29,9 @@ namespace thinwire::simulation {
 
 class PeerWire {
  public:
-  // RANDOM must outlive the wire. FIND returns the process of a server, or null if it does not run.
-  PeerWire(SeededRandom& random, std::function<Server*(ServerId)> find)
-      : random_(random), find_(std::move(find)) {}
+  // FIND returns the process of a server, or null if it does not run.
+  PeerWire(uint64_t seed, std::function<Server*(ServerId)> find)
+      : random_(seed), find_(std::move(find)) {}
 
   void SetFaults(const NetworkFaults& faults) { faults_ = faults; }
   Server* Find(ServerId server) const { return find_(server); }
@@ -43,7 +44,7 @@ class PeerWire {
   void Run(uint64_t now);
 
  private:
-  SeededRandom& random_;
+  SeededRandom random_;
   const std::function<Server*(ServerId)> find_;
   NetworkFaults faults_;
   uint64_t now_ = 0;

@@ -44,8 +44,15 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
       new_run_(new_run),
       membership_(shared.job.rule.max_workers, kLeaseTicks * kTick),
       admitted_(shared.job.server_count),
+      scaler_(shared.job.name, shared.job.rule, shared.job.server_count, peers.get(),
+              PostFunction(),
+              {.reserve = [](uint32_t) { return absl::OkStatus(); },
+               .check_mode = [this](const Rule& rule) { return shared_.job.CheckMode(rule); },
+               .step_ahead = [this]() -> absl::StatusOr<Step> { return StepAhead(); },
+               .apply = [this](const RuleEvent& event,
+                               const std::function<void()>& then) { SubmitToAll(event, then); },
+               .record = [](const std::function<void()>& then) { then(); }}),
       peers_(std::move(peers)) {
-  const auto post = [this](std::function<void()> work) { posted_.push_back(std::move(work)); };
   if (shared.job.clip_norm == 0) return;
   const auto partition = [this]() -> const Partition& { return *shared_.job.partition; };
   const auto apply = [this](const ClipEvent& event, const std::function<void()>& then) {
@@ -53,7 +60,11 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
   };
   clipper_ = std::make_unique<Clipper>(
       shared.job.clip_norm, Clipper::Parts{identity_, counters_, peers_.get(), partition, apply},
-      post);
+      PostFunction());
+}
+
+std::function<void(std::function<void()>)> Server::PostFunction() {
+  return [this](std::function<void()> work) { posted_.push_back(std::move(work)); };
 }
 
 std::unique_ptr<Shard> Server::NewShard() const {
@@ -71,9 +82,13 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
   RETURN_IF_ERROR(shared_.files.MakeFolder(kFolder));
   RETURN_IF_ERROR(shared_.files.SyncFolder("/"));
   RETURN_IF_ERROR(Recover());
+  if (run_record_.has_value() && shared_.job.broken != BrokenRule::kRuleNotPassedOn) {
+    RETURN_IF_ERROR(scaler_.Resume());
+  }
   if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
     if (shared_.job.by_round()) {
       awaits_rollback_ = !rolled_back;
+      settled_ = !leads();
     } else {
       RETURN_IF_ERROR(ContinueAlone());
     }
@@ -175,6 +190,10 @@ absl::Status Server::Restore(const thinwire::Checkpoint& checkpoint) {
     Held& held = shards_.at(saved.shard);
     RETURN_IF_ERROR(held.shard->Restore(saved.state));
     held.applied = saved.applied;
+    if (saved.state.rule.has_value()) scaler_.Restore({*saved.state.rule, {}});
+  }
+  for (const SavedShard& saved : checkpoint.shards) {
+    if (saved.state.next_rule.has_value()) scaler_.Restore(*saved.state.next_rule);
   }
   return absl::OkStatus();
 }
@@ -195,6 +214,7 @@ absl::Status Server::Replay(LogSequence sequence, const ByteChain& bytes) {
                         TimeOf(now_));
   } else {
     const auto& [shard, event] = std::get<ShardRecord>(record);
+    if (const auto* rule = std::get_if<RuleEvent>(&event)) scaler_.Restore(*rule);
     Held& held = shards_.at(shard);
     if (sequence <= held.applied) return absl::OkStatus();
     const Effects effects = held.shard->Apply(event);
@@ -260,7 +280,8 @@ std::string Server::Describe() const {
       << (awaits_rollback_ ? " awaits a rollback" : "");
   for (const auto& [id, held] : shards_) {
     out << "\n  shard " << id << " frontier " << held.shard->frontier()
-        << (held.shard->full() ? ", full" : "");
+        << (held.shard->full() ? ", full" : "") << ", " << held.shard->rule();
+    if (held.shard->next_rule().has_value()) out << ", later " << held.shard->next_rule()->rule;
     for (const BlockedRead& read : held.shard->BlockedReads()) out << "\n    " << read;
   }
   return out.str();
@@ -348,6 +369,25 @@ void Server::Clip(const ClipRequest& request, Peers::ClipDone done) {
   clipper_->Clip(request, std::move(done));
 }
 
+void Server::SetMode(const SetModeRequest& request, const Scaler::SetModeDone& done) {
+  if (awaits_rollback_ || !settled_) return done(absl::UnavailableError("awaits a rollback"));
+  if (identity_.run == RunId{}) {
+    return done(absl::FailedPreconditionError("no worker has joined yet"));
+  }
+  if (leads()) return scaler_.SetMode(request, done);
+  scaler_.Follow(request, done);
+}
+
+Step Server::StepAhead() const {
+  Step newest;
+  for (const auto& [id, held] : shards_) {
+    for (uint32_t w = 0; w < shared_.job.rule.max_workers; ++w) {
+      newest = std::max(newest, held.shard->next(WorkerId{w}));
+    }
+  }
+  return newest + 1 + shared_.random.Below(4);
+}
+
 absl::Status Server::AdmitServers(const JoinRequest& join) {
   for (uint32_t s = 1; s < admitted_.size(); ++s) {
     ASSIGN_OR_RETURN(admitted_[s], shared_.admit(ServerId{s}, identity_.run, admitted_[s], join));
@@ -388,12 +428,12 @@ void Server::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   gather->reply.set_incarnation(incarnation.value);
   gather->reply.set_generation(identity_.generation.value);
   gather->reply.set_epoch(identity_.epoch.value);
-  gather->reply.set_by_round(shared_.job.by_round());
   gather->reply.set_run(identity_.run.value);
   for (const auto& [id, held] : shards_) {
     Submit(id, JoinEvent{worker, incarnation},
            [this, gather, id, process = call.process, number = call.call](const Effects& effects) {
              *gather->reply.add_shards() = ShardStateOf(id, *effects.join);
+             if (effects.join->by_round) gather->reply.set_by_round(true);
              if (--gather->missing > 0) return;
              Reply(process, number, absl::StatusOr<JoinReply>(gather->reply));
            });
@@ -591,6 +631,7 @@ absl::Status Server::Tick(uint64_t now) {
     }
     if (now % kNoticeTicks == 0) SendWaitNotices();
     if (clipper_ != nullptr) clipper_->Tick(TimeOf(now));
+    if (leads() && settled_ && identity_.run != RunId{}) scaler_.Tick(/*may_shrink=*/false);
   }
   RunPosted();
   if (log_ != nullptr) RETURN_IF_ERROR(Commit(now));

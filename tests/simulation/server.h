@@ -1,6 +1,6 @@
-// Server is one server process of a simulated cluster: real shards, membership, Clipper, log records
-// and checkpoints, on simulated files that outlive the process. It has no thread: the caller passes
-// it messages and the time.
+// Server is one server process of a simulated cluster: real shards, membership, Clipper, Scaler, log
+// records and checkpoints, on simulated files that outlive the process. It has no thread: the caller
+// passes it messages and the time.
 //
 //   durability   an event is applied                     a new process
 //   none         when it arrives                         does not exist
@@ -39,6 +39,7 @@
 #include "server/edge/job_identity.h"
 #include "server/edge/lead/peers.h"
 #include "server/edge/lead/rollback_plan.h"
+#include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
 #include "server/edge/model/counters.h"
 #include "tests/simulation/job.h"
@@ -80,6 +81,8 @@ class Server {
 
   // Performs the lead's call (Job::Clip). Errors: Unavailable, FailedPrecondition.
   void Clip(const ClipRequest& request, Peers::ClipDone done);
+  // At the lead, changes the mode (Scaler::SetMode). At another server, performs the lead's call.
+  void SetMode(const SetModeRequest& request, const Scaler::SetModeDone& done);
 
   // The functions below return an error if the process ends because it cannot write its files.
 
@@ -92,6 +95,8 @@ class Server {
   // can be saved.
   absl::Status Checkpoint(std::optional<Step> step);
 
+  // Tells the lead that all servers continue from the same checkpoint. Until then it changes no rule.
+  void Settle() { settled_ = true; }
   // Keeps the checkpoint of STEP, of which every server has one, until the next call.
   void Keep(Step step) { kept_step_ = step; }
 
@@ -135,6 +140,8 @@ class Server {
   };
 
   bool leads() const { return identity_.leads(); }
+  // Returns a step that is a few steps after the newest one at this server.
+  Step StepAhead() const;
   absl::Status Recover();
   absl::Status ReplayRecords(LogSequence first);
   absl::StatusOr<uint64_t> LogBytes() const;
@@ -143,6 +150,8 @@ class Server {
   absl::Status ContinueAlone();
   void JoinMembersAgain();
   std::unique_ptr<Shard> NewShard() const;
+  // Returns a function that runs its argument at the next tick.
+  std::function<void(std::function<void()>)> PostFunction();
 
   void ReceiveFrame(const ToServer& message, const ByteChain& bytes);
   void HandleJoin(const JoinCall& call);
@@ -179,6 +188,7 @@ class Server {
   JobIdentity identity_;
   const RunId new_run_;  // the run that a lead without a run draws
   bool awaits_rollback_ = false;
+  bool settled_ = true;  // at the lead: see Settle
   bool has_checkpoint_ = false;
   uint64_t now_ = 0;
   uint64_t last_run_ = 0;
@@ -198,13 +208,15 @@ class Server {
   std::optional<Step> announced_step_;  // at the lead: the step of the next common checkpoint
   std::optional<Step> kept_step_;
   std::optional<Step> save_at_;
-  std::vector<ShardId> unsaved_;              // shards that the current checkpoint still lacks
-  std::vector<SavedShard> saved_;             // shards of a checkpoint that is not written yet
-  uint64_t write_again_at_ = 0;               // after a full disk
-  std::vector<Step> steps_;                   // of the complete aligned checkpoints, ascending
-  std::deque<std::function<void()>> posted_;  // work of the control thread for the next tick
+  std::vector<ShardId> unsaved_;   // shards that the current checkpoint still lacks
+  std::vector<SavedShard> saved_;  // shards of a checkpoint that is not written yet
+  uint64_t write_again_at_ = 0;    // after a full disk
+  std::vector<Step> steps_;        // of the complete aligned checkpoints, ascending
+  // Work of the control thread for the next tick.
+  std::deque<std::function<void()>> posted_;
   Counters counters_;
   std::unique_ptr<Clipper> clipper_;  // null: the job has no clip_norm
+  Scaler scaler_;
   // Declared last, so that no call ends after the members that its callback uses.
   const std::unique_ptr<Peers> peers_;
 };

@@ -70,6 +70,7 @@ void SimulationCounts::Add(const SimulationCounts& other) {
   updates += other.updates;
   clipped += other.clipped;
   unclipped += other.unclipped;
+  rule_changes += other.rule_changes;
   undone += other.undone;
   delta_answers += other.delta_answers;
   full_answers += other.full_answers;
@@ -84,8 +85,8 @@ std::ostream& operator<<(std::ostream& out, const SimulationCounts& counts) {
              << " pushes accepted, " << counts.late << " late, " << counts.fenced << " fenced, "
              << counts.undone << " undone, " << counts.updates << " updates, " << counts.clipped
              << " of them clipped, " << counts.unclipped << " with a smaller norm, "
-             << counts.delta_answers << " reads answered with deltas, " << counts.full_answers
-             << " with all values";
+             << counts.rule_changes << " changes of the rule, " << counts.delta_answers
+             << " reads answered with deltas, " << counts.full_answers << " with all values";
 }
 
 Simulation::Simulation(const SimulationOptions& options)
@@ -95,9 +96,10 @@ Simulation::Simulation(const SimulationOptions& options)
       fault_ticks_(150 + random_.Below(450)),
       loses_server_(!options.job.has_value() && job_.durability == Durability::kNone &&
                     random_.Percent(15)),
+      operator_(job_, ~options.seed + 1, TraceFunction()),
       to_servers_(random_),
       to_workers_(random_),
-      peer_wire_(random_,
+      peer_wire_(options.seed,
                  [this](ServerId server) {
                    return Runs(server.value) ? servers_[server.value]->server.get() : nullptr;
                  }),
@@ -142,13 +144,19 @@ std::string Simulation::Run() {
     StartDue();
     DeliverMessages();
     peer_wire_.Run(now_);
+    operator_.Tick(now_, Runs(0) ? servers_[0]->server.get() : nullptr,
+                   now_ < fault_ticks_ && !options_.job.has_value());
     TickAll();
     if (job_.durability != Durability::kNone) TakeCheckpoints();
     RestartDead();
     const auto is_violated = [](const ShardLedger& ledger) { return !ledger.violations().empty(); };
     if (!violations_.empty() || std::ranges::any_of(ledgers_, is_violated)) return Violations();
   }
-  if (violations_.empty() && job_.durability == Durability::kLog) RestartAllOnce();
+  CheckRule();
+  if (violations_.empty() && job_.durability == Durability::kLog) {
+    RestartAllOnce();
+    CheckRule();
+  }
   return Violations();
 }
 
@@ -283,8 +291,7 @@ void Simulation::RestartDead() {
       continue;
     }
     ++counts_.worker_deaths;
-    const bool lost = std::ranges::any_of(servers_, [](const auto& s) { return s->lost; });
-    if (lost) machine.abandoned = true;
+    if (IsAnyServerLost()) machine.abandoned = true;
     if (machine.done || machine.abandoned || machine.start_at || NewestProcess(number)) continue;
     machine.start_at = now_ + 1 + random_.Below(150);
   }
@@ -494,6 +501,7 @@ void Simulation::Follow() {
     return;
   }
   if (!plan->has_value()) {
+    servers_[0]->server->Settle();
     const std::optional<Step> common = NewestCommonStep(states);
     for (const auto& machine : servers_) {
       machine->has_state = common.has_value();
@@ -546,16 +554,46 @@ bool Simulation::Over() const {
   const auto at_rest = [](const auto& machine) {
     return machine->lost || (machine->server != nullptr && machine->server->at_rest());
   };
-  const auto waits = [](const auto& machine) {
+  // A server that is lost never has its part of a norm, nor a new rule.
+  const bool agrees =
+      IsAnyServerLost() || (!WaitsForNorm() && (MayForgetRule() || NewestRule().has_value()));
+  return now_ > fault_ticks_ && agrees && !operator_.waits() &&
+         std::ranges::all_of(workers_, ended) && std::ranges::all_of(processes_, stopped) &&
+         std::ranges::all_of(servers_, at_rest) && to_servers_.empty() && to_workers_.empty();
+}
+
+bool Simulation::IsAnyServerLost() const {
+  return std::ranges::any_of(servers_, [](const auto& machine) { return machine->lost; });
+}
+
+bool Simulation::WaitsForNorm() const {
+  return std::ranges::any_of(servers_, [](const auto& machine) {
     return machine->server != nullptr && machine->server->waits_for_norm();
-  };
-  // A server that is lost never has its part of a norm.
-  const bool waits_for_norm =
-      std::ranges::none_of(servers_, [](const auto& machine) { return machine->lost; }) &&
-      std::ranges::any_of(servers_, waits);
-  return now_ > fault_ticks_ && !waits_for_norm && std::ranges::all_of(workers_, ended) &&
-         std::ranges::all_of(processes_, stopped) && std::ranges::all_of(servers_, at_rest) &&
-         to_servers_.empty() && to_workers_.empty();
+  });
+}
+
+std::optional<Rule> Simulation::NewestRule() const {
+  std::optional<Rule> newest;
+  for (uint32_t i = 0; i < job_.shard_count; ++i) {
+    const auto& server = servers_[job_.partition->server(ShardId{i}).value]->server;
+    if (server == nullptr) return std::nullopt;
+    const Shard& shard = *server->shard(ShardId{i});
+    const Rule& rule = shard.next_rule().has_value() ? shard.next_rule()->rule : shard.rule();
+    if (newest.value_or(rule) != rule) return std::nullopt;
+    newest = rule;
+  }
+  return newest;
+}
+
+bool Simulation::MayForgetRule() const {
+  return job_.durability == Durability::kCheckpoint && !job_.by_round();
+}
+
+// With checkpoints, the servers may go back to one before a change.
+void Simulation::CheckRule() {
+  if (IsAnyServerLost() || job_.durability == Durability::kCheckpoint) return;
+  if (!operator_.confirmed().has_value() || NewestRule() == operator_.confirmed()) return;
+  violations_.push_back("the shards do not follow the rule that the lead has confirmed");
 }
 
 // Kills every server and starts it again. With a log, each must have the same state.
@@ -588,6 +626,7 @@ std::string Simulation::Violations() {
     counts_.full_answers += ledgers_[i].full_answers();
     counts_.updates += ledgers_[i].update_count();
     counts_.clipped += ledgers_[i].clipped_count();
+    counts_.rule_changes += ledgers_[i].rule_changes();
     if (job_.clip_norm > 0) {
       counts_.unclipped += ledgers_[i].update_count() - ledgers_[i].clipped_count();
     }
