@@ -6,8 +6,6 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "common/partition.h"
-#include "server/core/event.h"
 
 namespace thinwire {
 namespace {
@@ -35,8 +33,7 @@ void Clipper::Applied(ShardId shard, const Effects& effects) {
   if (!part.has_value()) return;
   absl::MutexLock lock(&mu_);
   if (!shards_.has_value()) {
-    const std::vector<ShardId> own =
-        parts_.model.Get()->partition().ShardsOf(parts_.identity.server);
+    const std::vector<ShardId> own = parts_.partition().ShardsOf(parts_.identity.server);
     shards_.emplace(std::span<const ShardId>(own));
   }
   if (effects.full_round.has_value()) newest_full_ = effects.full_round->step;
@@ -75,7 +72,7 @@ void Clipper::Clip(const ClipRequest& request,
 void Clipper::CallServers() {
   if (stopped_) return;
   if (!servers_.has_value()) {
-    others_ = ServersOf(parts_.model.Get()->partition());
+    others_ = ServersOf(parts_.partition());
     servers_.emplace(std::span<const ServerId>(others_));
     std::erase(others_, parts_.identity.server);
   }
@@ -130,7 +127,7 @@ void Clipper::Add(ServerId server, const FullRound& part) {
 void Clipper::Close(const FullRound& sum) {
   if (waiting_ != sum.step) return;
   const ClipEvent event = {sum.step, ClipFactor(limit_, sum.squared_norm)};
-  parts_.model.Get()->SubmitToAll(event, [this, step = sum.step](const std::vector<Effects>&) {
+  parts_.apply(event, [this, step = sum.step] {
     post_([this, step] {
       if (waiting_ == step) waiting_.reset();
       EndCloses(absl::InfinitePast());

@@ -25,13 +25,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/partition.h"
 #include "proto/control.pb.h"
 #include "server/core/effects.h"
+#include "server/core/event.h"
 #include "server/edge/job_identity.h"
 #include "server/edge/lead/peers.h"
 #include "server/edge/lead/round_sum.h"
 #include "server/edge/model/counters.h"
-#include "server/edge/model/hosted_model.h"
 
 namespace thinwire {
 
@@ -47,14 +48,18 @@ class Clipper {
   // the lead of several servers.
   struct Parts {
     const JobIdentity& identity;
-    const ModelSlot& model;
     Counters& counters;
     Peers* peers;
+    // Returns the division of the model among the servers. Thread-safe. REQUIRES: the model exists.
+    std::function<const Partition&()> partition;
+    // Submits an event to the shards of this server, then calls THEN on any thread when all of them
+    // have applied it.
+    std::function<void(const ClipEvent& event, std::function<void()> then)> apply;
   };
 
   // LIMIT is the largest norm. REQUIRES: LIMIT is above 0.
-  Clipper(double limit, const Parts& parts, Post post)
-      : limit_(limit), parts_(parts), post_(std::move(post)) {}
+  Clipper(double limit, Parts parts, Post post)
+      : limit_(limit), parts_(std::move(parts)), post_(std::move(post)) {}
 
   // An event at SHARD had EFFECTS. Called on the strand of the shard. Thread-safe.
   void Applied(ShardId shard, const Effects& effects) ABSL_LOCKS_EXCLUDED(mu_);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
@@ -132,11 +133,22 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                     .server_count = options_.server_count,
                     .tracer = options_.tracer},
                    {identity_, model_, stored_, journal_, clock, peers.get()}, control_.post()),
-      clipper_(options_.clip_norm > 0
-                   ? std::make_unique<Clipper>(
-                         options_.clip_norm,
-                         Clipper::Parts{identity_, model_, counters_, peers.get()}, control_.post())
-                   : nullptr),
+      clipper_(
+          options_.clip_norm > 0
+              ? std::make_unique<Clipper>(
+                    options_.clip_norm,
+                    Clipper::Parts{.identity = identity_,
+                                   .counters = counters_,
+                                   .peers = peers.get(),
+                                   .partition = [this]() -> const Partition& {
+                                     return model_.Get()->partition();
+                                   },
+                                   .apply =
+                                       [this](const ClipEvent& event, std::function<void()> then) {
+                                         ApplyToAll(event, std::move(then));
+                                       }},
+                    control_.post())
+              : nullptr),
       peers_(std::move(peers)) {}
 
 Job::~Job() {
@@ -159,7 +171,7 @@ absl::Status Job::Recover() {
     checkpoints_.Plan(precision_->snapshot());
   }
   if (!recovered_) return absl::OkStatus();
-  RETURN_IF_ERROR(scaler_.ReserveRestored());
+  RETURN_IF_ERROR(scaler_.Resume());
   dealer_.Resume(clock_.Now());
   identity_.run = stored_.run()->run;
   tokens_.set_key(stored_.run()->token_key);
@@ -444,6 +456,8 @@ void Job::Scale(ScaleRequest request, Done<ScaleReply> done) {
 absl::Status Job::CheckRuleChange(const std::string& job) const {
   if (stopping()) return Stopping();
   if (!job.empty()) RETURN_IF_ERROR(identity_.CheckJob(job));
+  // A server that goes back to a checkpoint would forget the change.
+  RETURN_IF_ERROR(checkpoints_.CheckAgreed());
   if (model_.Get() != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError("no worker has joined yet");
 }

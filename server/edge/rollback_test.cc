@@ -483,6 +483,9 @@ TEST_F(RollbackTest, AKilledLeadSendsAllServersBack) {
   ASSERT_TRUE(StartServer(0).ok());
   EXPECT_EQ(Join(0, w0_).status().message(),
             "server 0 waits for all servers to choose the checkpoint to continue from");
+  Pending<SetModeReply> change;
+  servers_[0]->job->SetMode(SetModeRequest(), change.done());
+  EXPECT_TRUE(absl::IsUnavailable(change.Get().status())) << "the rollback would forget it";
   AwaitGeneration(2);
   EXPECT_EQ(Masters(), masters_[step]);
   Resume(step);

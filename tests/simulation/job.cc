@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/job_spec.h"
+#include "common/text/problems.h"
 
 namespace thinwire::simulation {
 namespace {
@@ -47,7 +49,17 @@ SparseUpdateSpec DrawSparseUpdates(SeededRandom& random, const Job& job) {
 std::ostream& operator<<(std::ostream& out, const Job& job) {
   return out << job.rule << ", durability " << static_cast<int>(job.durability) << ", push codec "
              << job.push.id << ", " << job.server_count << " servers, " << job.shard_count
-             << " shards, " << job.shard.sparse_updates << ", last step " << job.last;
+             << " shards, " << job.shard.sparse_updates << ", clip_norm " << job.clip_norm
+             << ", last step " << job.last;
+}
+
+absl::Status Job::CheckMode(const Rule& rule) const {
+  Problems problems = ModeProblems(rule, shard.sparse_updates, shard.publish, shard.staleness,
+                                   /*grows_batch=*/false, clip_norm);
+  if (durability == Durability::kCheckpoint && rule.fold != this->rule.fold) {
+    problems.Add("mode", "not possible with durability: checkpoint");
+  }
+  return problems.ToStatus();
 }
 
 void Complete(Job& job) {
@@ -61,6 +73,7 @@ void Complete(Job& job) {
   job.schedule = std::make_shared<const Schedule>(Schedule::Make({.learning_rate = 0.125}).value());
   job.shard.value_count = kShardValues;
   job.shard.rule = job.rule;
+  job.shard.clips = job.clip_norm > 0;
 }
 
 Job DrawJob(SeededRandom& random, const Rule& rule, Durability durability) {
@@ -78,6 +91,14 @@ Job DrawJob(SeededRandom& random, const Rule& rule, Durability durability) {
   job.shard.sparse_updates = DrawSparseUpdates(random, job);
   Complete(job);
   return job;
+}
+
+void DrawClipping(SeededRandom& random, Job& job) {
+  const bool allowed = job.rule.mode() == "sync" && job.durability != Durability::kLog &&
+                       !job.shard.sparse_updates.selection_density.has_value();
+  if (!allowed || !random.Percent(40)) return;
+  job.clip_norm = static_cast<double>(10 + random.Below(20));
+  Complete(job);
 }
 
 }  // namespace thinwire::simulation

@@ -10,6 +10,7 @@
 #include <ostream>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
@@ -40,11 +41,17 @@ enum class BrokenRule : uint8_t {
   kSentBeforeFlush,        // effects leave the server before their record is flushed
   kResidualOfAnotherStep,  // a worker restores its newest residuals whatever their step is
   kRollbackToAnotherStep,  // each server rolls back to its own newest checkpoint
+  kClippedByOwnNorm,       // a shard clips a round by the norm of its own part
+  kRuleNotPassedOn,        // a lead that is started again does not pass its rule on
 };
 
-inline constexpr const char* kBrokenRuleNames[] = {"none", "verdict-not-saved", "sent-before-flush",
+inline constexpr const char* kBrokenRuleNames[] = {"none",
+                                                   "verdict-not-saved",
+                                                   "sent-before-flush",
                                                    "residual-of-another-step",
-                                                   "rollback-to-another-step"};
+                                                   "rollback-to-another-step",
+                                                   "clipped-by-own-norm",
+                                                   "rule-not-passed-on"};
 
 struct Job {
   Rule rule;
@@ -52,6 +59,7 @@ struct Job {
   CodecSpec push;
   ShardOptions shard;  // without the generation
   OptimizerSpec optimizer_spec;
+  double clip_norm = 0;  // the largest norm of an averaged gradient; 0: no limit
   uint32_t server_count = 1;
   uint32_t shard_count = 1;
   std::string name = "simulated";
@@ -69,6 +77,10 @@ struct Job {
   // Returns whether sums of pushed values are exact, so that masses are compared without tolerance.
   bool exact() const { return push.id != CodecId::kInt8; }
 
+  // Returns OK if the job may have the mode of RULE (thinwire::Job::CheckMode). Errors:
+  // InvalidArgument.
+  absl::Status CheckMode(const Rule& rule) const;
+
   friend std::ostream& operator<<(std::ostream& out, const Job& job);
 };
 
@@ -77,6 +89,8 @@ void Complete(Job& job);
 
 // Draws a job with RULE and DURABILITY.
 Job DrawJob(SeededRandom& random, const Rule& rule, Durability durability);
+// Draws whether JOB clips its averaged gradients, if JobSpec allows it.
+void DrawClipping(SeededRandom& random, Job& job);
 
 }  // namespace thinwire::simulation
 

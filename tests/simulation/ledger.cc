@@ -21,6 +21,9 @@ namespace {
 // The largest difference of masses if the push codec rounds to values that are no whole numbers.
 constexpr double kInexactTolerance = 0.5;
 
+// The largest difference of a factor, because the shards round the mean of the gradients.
+constexpr double kFactorTolerance = 1e-5;
+
 constexpr Incarnation kNoEnd{std::numeric_limits<uint64_t>::max()};
 
 std::string NameOf(const GradientId& id) {
@@ -29,6 +32,20 @@ std::string NameOf(const GradientId& id) {
 
 double Sum(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+// Returns the squared norm of the average of GRADIENTS, the accepted ones of a round.
+double SquaredNormOfMean(const auto& gradients) {
+  std::vector<double> sum(kShardValues);
+  double weight = 0;
+  for (const auto& gradient : gradients) {
+    const std::vector<float> values = Values(gradient.payload);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += double{values[i]} * gradient.examples;
+    weight += static_cast<double>(uint64_t{gradient.examples} + gradient.late_examples);
+  }
+  double squares = 0;
+  for (const double value : sum) squares += value / weight * (value / weight);
+  return squares;
 }
 
 }  // namespace
@@ -56,6 +73,11 @@ Mass MassOf(const ByteChain& payload, uint32_t examples, uint32_t late_examples)
 
 void ShardLedger::Require(bool holds, const std::string& claim) {
   if (!holds) violations_.push_back(claim);
+}
+
+uint64_t ShardLedger::clipped_count() const {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(history_, [](const Update& update) { return update.factor < 1; }));
 }
 
 uint64_t ShardLedger::verdicts(Verdict verdict) const {
@@ -141,8 +163,10 @@ void ShardLedger::Record(const Event& event, const Effects& effects, const Shard
   recorded_ = std::max(recorded_, sequence);
   const auto* push = std::get_if<PushEvent>(&event);
   if (push != nullptr) RecordVerdict(*push, *effects.judgement);
-  if (shard.version().value > history_.size()) RecordUpdate(shard);
+  if (shard.version().value > history_.size()) RecordUpdate(event, shard);
   if (shard.seeded()) RecordValues(shard);
+  if (shard.rule() != rule_) ++rule_changes_;
+  rule_ = shard.rule();
   CheckBound(effects, shard);
 }
 
@@ -170,7 +194,7 @@ void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgemen
                       MassOf(push.payload.bytes(), push.examples, push.late_examples)});
 }
 
-void ShardLedger::RecordUpdate(const Shard& shard) {
+void ShardLedger::RecordUpdate(const Event& event, const Shard& shard) {
   Require(shard.version().value == history_.size() + 1, "two updates in one event");
   Require(!pending_.empty(), "an update without gradients");
   if (job_->shard.sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
@@ -184,10 +208,11 @@ void ShardLedger::RecordUpdate(const Shard& shard) {
   for (const Accepted& gradient : pending_) {
     unpublished_ = std::min(unpublished_.value_or(gradient.id.step), gradient.id.step);
   }
-  if (job_->rule.ordered_fold) {
+  if (rule_.ordered_fold) {
     std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
   }
-  history_.push_back(std::exchange(pending_, {}));
+  const auto* clip = std::get_if<ClipEvent>(&event);
+  history_.push_back({std::exchange(pending_, {}), clip == nullptr ? 1 : clip->factor});
 }
 
 void ShardLedger::RecordValues(const Shard& shard) {
@@ -203,9 +228,11 @@ void ShardLedger::RecordValues(const Shard& shard) {
 void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
   Require(shard.frontier() >= frontier_, "the frontier fell");
   frontier_ = shard.frontier();
-  if (job_->rule.slack == kUnboundedSlack) return;
   for (const ReadAnswer& answer : effects.answers) {
-    Require(answer.step <= StepsAfter(frontier_, job_->rule.slack),
+    Require(!shard.next_rule().has_value() || answer.step < shard.next_rule()->from,
+            absl::StrCat("step ", answer.step.value, " began before its rule"));
+    if (rule_.slack == kUnboundedSlack) continue;
+    Require(answer.step <= StepsAfter(frontier_, rule_.slack),
             absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));
     for (const Accepted& gradient : pending_) {
       Require(gradient.id.step >= frontier_,
@@ -222,13 +249,14 @@ void ShardLedger::CheckRecovered(const Shard& shard, LogSequence applied) {
                                              "log ends at record ", applied, ")"));
   Require(shard.version().value == history_.size(), "the recovered version is another one");
   Require(shard.frontier() == frontier_, "the recovered frontier is another one");
+  Require(shard.rule() == rule_, "the recovered rule is another one");
 }
 
 void ShardLedger::RollBack(const Shard& shard, Generation generation) {
   const Version version = shard.version();
   Require(version.value <= history_.size(), "a rollback to a version that never existed");
   for (size_t i = version.value; i < history_.size(); ++i) {
-    for (const Accepted& gradient : history_[i]) Undo(gradient);
+    for (const Accepted& gradient : history_[i].gradients) Undo(gradient);
   }
   for (const Accepted& gradient : pending_) Undo(gradient);
   history_.resize(std::min<size_t>(history_.size(), version.value));
@@ -236,6 +264,7 @@ void ShardLedger::RollBack(const Shard& shard, Generation generation) {
   generation_ = generation;
   unpublished_ = std::nullopt;
   frontier_ = shard.frontier();
+  rule_ = shard.rule();
 }
 
 void ShardLedger::Undo(const Accepted& gradient) {
@@ -246,8 +275,8 @@ void ShardLedger::Undo(const Accepted& gradient) {
 
 std::vector<const ShardLedger::Accepted*> ShardLedger::AllAccepted() const {
   std::vector<const Accepted*> all;
-  for (const UpdateGradients& update : history_) {
-    for (const Accepted& gradient : update) all.push_back(&gradient);
+  for (const Update& update : history_) {
+    for (const Accepted& gradient : update.gradients) all.push_back(&gradient);
   }
   for (const Accepted& gradient : pending_) all.push_back(&gradient);
   return all;
@@ -286,13 +315,13 @@ void ShardLedger::CheckReplay(const Shard& shard) {
   const SparseUpdateSpec& sparse = job_->shard.sparse_updates;
   Store store(kShardValues, 0, *job_->optimizer, *job_->schedule, sparse);
   store.Seed(Fp32Payload(seed_));
-  for (const UpdateGradients& update : history_) {
+  for (const Update& update : history_) {
     Accumulator accumulator(kShardValues, sparse.WantsSparse());
-    for (const Accepted& gradient : update) {
+    for (const Accepted& gradient : update.gradients) {
       accumulator.Fold(
           {gradient.id.worker, gradient.examples, gradient.late_examples, gradient.payload});
     }
-    store.Apply(accumulator);
+    store.Apply(accumulator, update.factor);
   }
   Require(std::memcmp(store.masters().data(), shard.masters().data(),
                       kShardValues * sizeof(float)) == 0,
@@ -300,7 +329,8 @@ void ShardLedger::CheckReplay(const Shard& shard) {
 }
 
 void ShardLedger::Close(const Shard& shard) {
-  Require(pending_.empty(), "an accepted gradient is in no update");
+  // A full round waits for ever if a server was lost.
+  Require(pending_.empty() || shard.full(), "an accepted gradient is in no update");
   Require(shard.version().value == history_.size(),
           "the version differs from the number of updates");
   for (const auto& [id, mass] : unanswered_) {
@@ -317,6 +347,34 @@ void ShardLedger::Close(const Shard& shard) {
     Require(std::abs(missing.values) <= tolerance && missing.examples == 0, claim.str());
   }
   if (shard.seeded()) CheckReplay(shard);
+}
+
+std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers) {
+  struct Round {
+    double squared_norm = 0;
+    std::optional<double> factor;  // of the first shard that has closed the round
+  };
+  std::map<Step, Round> rounds;
+  for (const ShardLedger& ledger : ledgers) {
+    for (const ShardLedger::Update& update : ledger.history_) {
+      Round& round = rounds[update.gradients.front().id.step];
+      round.squared_norm += SquaredNormOfMean(update.gradients);
+      if (round.factor.value_or(update.factor) != update.factor) return "the factors differ";
+      round.factor = update.factor;
+    }
+    // The round of a shard whose server was lost may be closed at the other shards.
+    if (ledger.pending_.empty()) continue;
+    rounds[ledger.pending_.front().id.step].squared_norm += SquaredNormOfMean(ledger.pending_);
+  }
+  for (const auto& [step, round] : rounds) {
+    const double norm = std::sqrt(round.squared_norm);
+    const double expected = norm > limit ? limit / norm : 1;
+    if (std::abs(round.factor.value_or(expected) - expected) > kFactorTolerance) {
+      return absl::StrCat("step ", step.value, " has factor ", *round.factor, " (expected ",
+                          expected, ")");
+    }
+  }
+  return "";
 }
 
 }  // namespace thinwire::simulation

@@ -4,8 +4,10 @@
 //   mass       for each worker: produced = applied or accepted + in residuals + lost with processes
 //              + rolled back. The unselected values of gTop-k are in residuals, or at the server
 //   replay     replaying the accepted pushes, update by update, gives the parameters bit for bit
+//   clipping   all shards clip a round by the same factor, that of the norm over all shards
 //   verdicts   a push is judged once per generation, and each verdict is true
-//   bound      an answer never exceeds the slack, and contains every step that the frontier promises
+//   bound      an answer never exceeds the slack of the rule in force, nor begins a step of the next
+//              rule, and contains every step that the frontier promises
 //   replicas   every replica has the bits that the shard had under the replica's version
 //   recovery   a server that replayed its log knows every event whose effects were visible
 //
@@ -29,6 +31,7 @@
 
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
+#include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"
@@ -68,7 +71,8 @@ class ShardLedger {
         seed_(std::move(seed)),
         accounts_(job.rule.max_workers),
         newest_(job.rule.max_workers),
-        restored_(job.rule.max_workers) {}
+        restored_(job.rule.max_workers),
+        rule_(job.rule) {}
 
   // The functions up to Require record what a worker's process does. Those whose names begin with
   // Add ignore a process whose successor has restored the residuals.
@@ -126,6 +130,9 @@ class ShardLedger {
   const std::vector<std::string>& violations() const { return violations_; }
   uint64_t verdicts(Verdict verdict) const;
   uint64_t update_count() const { return history_.size(); }
+  uint64_t rule_changes() const { return rule_changes_; }
+  // Returns the number of updates with a factor below 1.
+  uint64_t clipped_count() const;
   uint64_t delta_answers() const { return delta_answers_; }
   uint64_t full_answers() const { return full_answers_; }
 
@@ -139,9 +146,14 @@ class ShardLedger {
   };
   // The accepted gradients of one update, in the order in which they arrived.
   using UpdateGradients = std::vector<Accepted>;
+  struct Update {
+    UpdateGradients gradients;
+    double factor = 1;  // of a clipping job
+  };
 
+  friend std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers);
   void RecordVerdict(const PushEvent& push, const Judgement& judgement);
-  void RecordUpdate(const Shard& shard);
+  void RecordUpdate(const Event& event, const Shard& shard);
   void RecordValues(const Shard& shard);
   void CheckBound(const Effects& effects, const Shard& shard);
   void CheckReplay(const Shard& shard);
@@ -163,20 +175,26 @@ class ShardLedger {
   std::map<GradientId, Mass> unanswered_;
   std::map<GradientId, Mass> rolled_back_;  // undone and not judged again; 0: not in the account
   std::vector<std::pair<GradientId, Mass>> undone_;  // a negative mass: judged again
-  std::vector<UpdateGradients> history_;             // one element per update
-  UpdateGradients pending_;                          // accepted gradients that are in no update yet
+  std::vector<Update> history_;
+  UpdateGradients pending_;  // accepted gradients that are in no update yet
   std::set<std::tuple<Generation, GradientId>> judged_;
   Generation generation_;
   // The parameters as readers receive them.
   std::map<std::pair<Generation, Version>, std::vector<float>> values_;
   std::optional<Step> unpublished_;  // the smallest step whose gradient is not yet published
   Step frontier_;
+  Rule rule_;  // the rule in force
+  uint64_t rule_changes_ = 0;
   LogSequence recorded_ = 0;
   std::map<Verdict, uint64_t> verdicts_;
   uint64_t delta_answers_ = 0;
   uint64_t full_answers_ = 0;
   std::vector<std::string> violations_;
 };
+
+// Compares the factors of the updates of all shards of a job that clips gradients to the norm LIMIT.
+// Returns one line for a violation, or an empty string.
+std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers);
 
 }  // namespace thinwire::simulation
 

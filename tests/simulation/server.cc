@@ -10,6 +10,7 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
 #include "server/durable/log_format.h"
+#include "server/edge/lead/round_sum.h"
 #include "server/edge/model/convert.h"
 
 namespace thinwire::simulation {
@@ -36,14 +37,44 @@ void ForgetVerdicts(Checkpoint& checkpoint) {
 
 }  // namespace
 
+Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
+               std::unique_ptr<Peers> peers)
+    : shared_(shared),
+      identity_{.job = shared.job.name, .server = id, .epoch = epoch},
+      new_run_(new_run),
+      membership_(shared.job.rule.max_workers, kLeaseTicks * kTick),
+      admitted_(shared.job.server_count),
+      scaler_(shared.job.name, shared.job.rule, shared.job.server_count, peers.get(),
+              PostFunction(),
+              {.reserve = [](uint32_t) { return absl::OkStatus(); },
+               .check_mode = [this](const Rule& rule) { return shared_.job.CheckMode(rule); },
+               .step_ahead = [this]() -> absl::StatusOr<Step> { return StepAhead(); },
+               .apply = [this](const RuleEvent& event,
+                               const std::function<void()>& then) { SubmitToAll(event, then); },
+               .record = [](const std::function<void()>& then) { then(); }}),
+      peers_(std::move(peers)) {
+  if (shared.job.clip_norm == 0) return;
+  const auto partition = [this]() -> const Partition& { return *shared_.job.partition; };
+  const auto apply = [this](const ClipEvent& event, const std::function<void()>& then) {
+    SubmitToAll(event, then);
+  };
+  clipper_ = std::make_unique<Clipper>(
+      shared.job.clip_norm, Clipper::Parts{identity_, counters_, peers_.get(), partition, apply},
+      PostFunction());
+}
+
+std::function<void(std::function<void()>)> Server::PostFunction() {
+  return [this](std::function<void()> work) { posted_.push_back(std::move(work)); };
+}
+
 std::unique_ptr<Shard> Server::NewShard() const {
   ShardOptions options = shared_.job.shard;
-  options.generation = generation_;
+  options.generation = identity_.generation;
   return std::make_unique<Shard>(options, *shared_.job.optimizer, *shared_.job.schedule);
 }
 
 void Server::Trace(const std::string& text) const {
-  if (shared_.trace != nullptr) shared_.trace(absl::StrCat("s", id_.value, " ", text));
+  if (shared_.trace != nullptr) shared_.trace(absl::StrCat("s", identity_.server.value, " ", text));
 }
 
 absl::Status Server::Start(uint64_t now, bool rolled_back) {
@@ -51,9 +82,13 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
   RETURN_IF_ERROR(shared_.files.MakeFolder(kFolder));
   RETURN_IF_ERROR(shared_.files.SyncFolder("/"));
   RETURN_IF_ERROR(Recover());
+  if (run_record_.has_value() && shared_.job.broken != BrokenRule::kRuleNotPassedOn) {
+    RETURN_IF_ERROR(scaler_.Resume());
+  }
   if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
     if (shared_.job.by_round()) {
       awaits_rollback_ = !rolled_back;
+      settled_ = !leads();
     } else {
       RETURN_IF_ERROR(ContinueAlone());
     }
@@ -61,7 +96,7 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
   if (awaits_rollback_) return absl::OkStatus();
   if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
     for (const auto& [id, held] : shards_) {
-      shared_.ledgers[id.value].RollBack(*held.shard, generation_);
+      shared_.ledgers[id.value].RollBack(*held.shard, identity_.generation);
     }
     JoinMembersAgain();
   }
@@ -86,13 +121,14 @@ void Server::JoinMembersAgain() {
 absl::Status Server::Recover() {
   const absl::StatusOr<thinwire::Checkpoint> checkpoint = ReadCheckpoint(shared_.files, kFolder);
   if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) return checkpoint.status();
-  if (checkpoint.ok()) generation_ = checkpoint->run.generation;
-  for (const ShardId shard : shared_.job.partition->ShardsOf(id_)) shards_[shard] = {NewShard()};
+  if (checkpoint.ok()) identity_.generation = checkpoint->run.generation;
+  for (const ShardId shard : shared_.job.partition->ShardsOf(identity_.server))
+    shards_[shard] = {NewShard()};
   if (checkpoint.ok()) RETURN_IF_ERROR(Restore(*checkpoint));
   if (checkpoint.ok()) RETURN_IF_ERROR(ReadSteps());
   if (shared_.job.durability != Durability::kLog) {
     if (!checkpoint.ok()) return absl::OkStatus();
-    Trace(absl::StrCat("restores the checkpoint of generation ", generation_.value));
+    Trace(absl::StrCat("restores the checkpoint of generation ", identity_.generation.value));
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(ReplayRecords(checkpoint.ok() ? checkpoint->next : 1));
@@ -142,7 +178,7 @@ absl::StatusOr<uint64_t> Server::LogBytes() const {
 
 absl::Status Server::Restore(const thinwire::Checkpoint& checkpoint) {
   run_record_ = checkpoint.run;
-  run_ = checkpoint.run.run;
+  identity_.run = checkpoint.run.run;
   run_is_durable_ = true;
   first_join_ = now_;
   has_checkpoint_ = true;
@@ -154,6 +190,10 @@ absl::Status Server::Restore(const thinwire::Checkpoint& checkpoint) {
     Held& held = shards_.at(saved.shard);
     RETURN_IF_ERROR(held.shard->Restore(saved.state));
     held.applied = saved.applied;
+    if (saved.state.rule.has_value()) scaler_.Restore({*saved.state.rule, {}});
+  }
+  for (const SavedShard& saved : checkpoint.shards) {
+    if (saved.state.next_rule.has_value()) scaler_.Restore(*saved.state.next_rule);
   }
   return absl::OkStatus();
 }
@@ -167,13 +207,14 @@ absl::Status Server::Replay(LogSequence sequence, const ByteChain& bytes) {
                    DecodeRecord(bytes, shared_.job.rule.max_workers, value_count));
   if (const auto* begin = std::get_if<BeginRecord>(&record)) {
     run_record_ = *begin;
-    run_ = begin->run;
+    identity_.run = begin->run;
     first_join_ = now_;
   } else if (const auto* member = std::get_if<MemberRecord>(&record)) {
     membership_.Restore(member->worker, member->assigned, member->incarnation, member->left,
                         TimeOf(now_));
   } else {
     const auto& [shard, event] = std::get<ShardRecord>(record);
+    if (const auto* rule = std::get_if<RuleEvent>(&event)) scaler_.Restore(*rule);
     Held& held = shards_.at(shard);
     if (sequence <= held.applied) return absl::OkStatus();
     const Effects effects = held.shard->Apply(event);
@@ -188,10 +229,10 @@ absl::Status Server::ContinueAlone() {
   ASSIGN_OR_RETURN(thinwire::Checkpoint checkpoint, ReadCheckpoint(shared_.files, kFolder));
   ++checkpoint.run.generation;
   RETURN_IF_ERROR(WriteCheckpoint(shared_.files, kFolder, checkpoint));
-  generation_ = checkpoint.run.generation;
+  identity_.generation = checkpoint.run.generation;
   // The generation is an option of the shards.
   for (auto& [id, held] : shards_) held.shard = NewShard();
-  Trace(absl::StrCat("goes on alone under generation ", generation_.value));
+  Trace(absl::StrCat("goes on alone under generation ", identity_.generation.value));
   return Restore(checkpoint);
 }
 
@@ -210,7 +251,7 @@ absl::Status Server::ReadSteps() {
 }
 
 ServerCheckpoints Server::checkpoints() const {
-  return {run_, generation_, awaits_rollback_, steps_};
+  return {identity_.run, identity_.generation, awaits_rollback_, steps_};
 }
 
 Step Server::frontier() const {
@@ -224,6 +265,10 @@ const Shard* Server::shard(ShardId id) const {
   return found == shards_.end() ? nullptr : found->second.shard.get();
 }
 
+bool Server::waits_for_norm() const {
+  return std::ranges::any_of(shards_, [](const auto& held) { return held.second.shard->full(); });
+}
+
 bool Server::at_rest() const {
   const bool durable = log_ == nullptr || (!log_->has_queued() && !log_->has_unflushed());
   return membership_.Live().empty() && durable && !awaits_rollback_;
@@ -231,10 +276,12 @@ bool Server::at_rest() const {
 
 std::string Server::Describe() const {
   std::ostringstream out;
-  out << "s" << id_ << " generation " << generation_
+  out << "s" << identity_.server << " generation " << identity_.generation
       << (awaits_rollback_ ? " awaits a rollback" : "");
   for (const auto& [id, held] : shards_) {
-    out << "\n  shard " << id << " frontier " << held.shard->frontier();
+    out << "\n  shard " << id << " frontier " << held.shard->frontier()
+        << (held.shard->full() ? ", full" : "") << ", " << held.shard->rule();
+    if (held.shard->next_rule().has_value()) out << ", later " << held.shard->next_rule()->rule;
     for (const BlockedRead& read : held.shard->BlockedReads()) out << "\n    " << read;
   }
   return out.str();
@@ -256,21 +303,21 @@ absl::Status Server::Receive(uint64_t now, const ToServer& message) {
 
 void Server::ReceiveFrame(const ToServer& message, const ByteChain& bytes) {
   WorkerFrame frame = ParseWorkerFrame(bytes).value();
-  if (frame.epoch != epoch_ || awaits_rollback_) return;
+  if (frame.epoch != identity_.epoch || awaits_rollback_) return;
   const WorkerId worker = frame.worker;
   const Incarnation incarnation = frame.incarnation;
   if (incarnation > membership_.of(worker).incarnation) return;
   streams_[{worker, incarnation}] = message.process;
   RenewLease(worker, incarnation);
-  auto events =
-      EventsOf(std::move(frame), *shared_.job.partition, id_, generation_, shared_.job.publishes());
+  auto events = EventsOf(std::move(frame), *shared_.job.partition, identity_.server,
+                         identity_.generation, shared_.job.publishes());
   for (const ShardEvents& of_shard : events.value()) {
     for (const Event& event : of_shard.events) Submit(of_shard.shard, event, [](const Effects&) {});
   }
 }
 
 void Server::Reply(ProcessId process, uint64_t call, decltype(ToWorker::body) body) const {
-  shared_.send({id_, process, call, std::move(body)});
+  shared_.send({identity_.server, process, call, std::move(body)});
 }
 
 void Server::HandleJoin(const JoinCall& call) {
@@ -279,11 +326,11 @@ void Server::HandleJoin(const JoinCall& call) {
   };
   if (awaits_rollback_) return refuse(absl::UnavailableError("awaits a rollback"));
   const RunId run{call.request.run()};
-  if (run != run_ && !(leads() && run == RunId{})) {
-    return refuse(
-        LostState(id_, absl::StrCat("worker ", call.request.worker(), " belongs to another run")));
+  if (run != identity_.run && !(leads() && run == RunId{})) {
+    return refuse(LostState(identity_.server, absl::StrCat("worker ", call.request.worker(),
+                                                           " belongs to another run")));
   }
-  if (run_ == RunId{}) BelongTo(new_run_, call.request);
+  if (identity_.run == RunId{}) BelongTo(new_run_, call.request);
   if (!first_join_.has_value()) first_join_ = now_;
   const WorkerId worker{call.request.worker()};
   const Incarnation incarnation{call.request.incarnation()};
@@ -298,23 +345,52 @@ void Server::HandleJoin(const JoinCall& call) {
 }
 
 void Server::BelongTo(RunId run, const JoinRequest& join) {
-  run_ = run;
-  run_record_ = BeginRecord{.run = run, .generation = generation_, .join = join};
+  identity_.run = run;
+  run_record_ = BeginRecord{.run = run, .generation = identity_.generation, .join = join};
   Append(*run_record_, [this](LogSequence) { run_is_durable_ = true; });
 }
 
 absl::StatusOr<Epoch> Server::Admit(RunId run, Epoch known, const JoinRequest& join) {
   if (awaits_rollback_) return absl::UnavailableError("awaits a rollback");
-  if (run_ == RunId{} && known != Epoch{}) return LostState(id_, "it was restarted");
-  if (run_ == RunId{}) BelongTo(run, join);
-  if (run_ != run) return LostState(ServerId{0}, "this server belongs to another run");
+  if (identity_.run == RunId{} && known != Epoch{})
+    return LostState(identity_.server, "it was restarted");
+  if (identity_.run == RunId{}) BelongTo(run, join);
+  if (identity_.run != run) return LostState(ServerId{0}, "this server belongs to another run");
   if (!run_is_durable_) return absl::UnavailableError("the run is not durable");
-  return epoch_;
+  return identity_.epoch;
+}
+
+void Server::Clip(const ClipRequest& request, Peers::ClipDone done) {
+  if (awaits_rollback_) return done(absl::UnavailableError("awaits a rollback"));
+  if (RunId{request.run()} != identity_.run ||
+      Generation{request.generation()} != identity_.generation) {
+    return done(absl::FailedPreconditionError("another run or generation"));
+  }
+  clipper_->Clip(request, std::move(done));
+}
+
+void Server::SetMode(const SetModeRequest& request, const Scaler::SetModeDone& done) {
+  if (awaits_rollback_ || !settled_) return done(absl::UnavailableError("awaits a rollback"));
+  if (identity_.run == RunId{}) {
+    return done(absl::FailedPreconditionError("no worker has joined yet"));
+  }
+  if (leads()) return scaler_.SetMode(request, done);
+  scaler_.Follow(request, done);
+}
+
+Step Server::StepAhead() const {
+  Step newest;
+  for (const auto& [id, held] : shards_) {
+    for (uint32_t w = 0; w < shared_.job.rule.max_workers; ++w) {
+      newest = std::max(newest, held.shard->next(WorkerId{w}));
+    }
+  }
+  return newest + 1 + shared_.random.Below(4);
 }
 
 absl::Status Server::AdmitServers(const JoinRequest& join) {
   for (uint32_t s = 1; s < admitted_.size(); ++s) {
-    ASSIGN_OR_RETURN(admitted_[s], shared_.admit(ServerId{s}, run_, admitted_[s], join));
+    ASSIGN_OR_RETURN(admitted_[s], shared_.admit(ServerId{s}, identity_.run, admitted_[s], join));
   }
   return absl::OkStatus();
 }
@@ -331,7 +407,7 @@ bool Server::TryAssign(const JoinCall& call) {
   // A lead that has forgotten assigned incarnations must not assign one of them again.
   const Member& member = membership_.of(worker);
   if (!member.live() || TimeOf(now_) > member.lease_end) {
-    membership_.Announce(worker, Incarnation{generation_.value << 20});
+    membership_.Announce(worker, Incarnation{identity_.generation.value << 20});
   }
   const auto assigned = membership_.Assign(worker, TimeOf(call.arrival), TimeOf(now_));
   if (!assigned.ok()) {
@@ -350,27 +426,29 @@ void Server::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   Append(MemberRecordOf(worker), [](LogSequence) {});
   const auto gather = std::make_shared<Gather>(Gather{.missing = shards_.size()});
   gather->reply.set_incarnation(incarnation.value);
-  gather->reply.set_generation(generation_.value);
-  gather->reply.set_epoch(epoch_.value);
-  gather->reply.set_by_round(shared_.job.by_round());
-  gather->reply.set_run(run_.value);
+  gather->reply.set_generation(identity_.generation.value);
+  gather->reply.set_epoch(identity_.epoch.value);
+  gather->reply.set_run(identity_.run.value);
   for (const auto& [id, held] : shards_) {
     Submit(id, JoinEvent{worker, incarnation},
            [this, gather, id, process = call.process, number = call.call](const Effects& effects) {
              *gather->reply.add_shards() = ShardStateOf(id, *effects.join);
+             if (effects.join->by_round) gather->reply.set_by_round(true);
              if (--gather->missing > 0) return;
              Reply(process, number, absl::StatusOr<JoinReply>(gather->reply));
            });
   }
+  if (clipper_ != nullptr && leads()) clipper_->CallServers();
 }
 
 void Server::HandleHeartbeat(const ToServer& message, const HeartbeatRequest& request) {
   const WorkerId worker{request.worker()};
   const Incarnation incarnation{request.incarnation()};
-  if (request.epoch() == epoch_.value && !awaits_rollback_) RenewLease(worker, incarnation);
+  if (request.epoch() == identity_.epoch.value && !awaits_rollback_)
+    RenewLease(worker, incarnation);
   HeartbeatReply reply;
-  reply.set_generation(generation_.value);
-  reply.set_epoch(epoch_.value);
+  reply.set_generation(identity_.generation.value);
+  reply.set_epoch(identity_.epoch.value);
   reply.set_fenced(!awaits_rollback_ && incarnation < membership_.of(worker).incarnation);
   if (announced_step_.has_value()) reply.set_checkpoint_step(announced_step_->value);
   Reply(message.process, message.call, reply);
@@ -385,13 +463,14 @@ void Server::HandleLeave(const ToServer& message, const LeaveRequest& request) {
     return Reply(message.process, message.call, LeaveReply());
   }
   Append(MemberRecordOf(worker), [](LogSequence) {});
-  const auto missing = std::make_shared<size_t>(shards_.size());
-  for (const auto& [id, held] : shards_) {
-    Submit(id, LeaveEvent{worker, incarnation},
-           [this, missing, process = message.process, call = message.call](const Effects&) {
-             if (--*missing == 0) Reply(process, call, LeaveReply());
-           });
-  }
+  const bool waits = clipper_ != nullptr && membership_.Live().empty();
+  const auto reply = [this, process = message.process, call = message.call] {
+    Reply(process, call, LeaveReply());
+  };
+  SubmitToAll(LeaveEvent{worker, incarnation}, [this, waits, reply] {
+    if (!waits) return reply();
+    posted_.push_back([this, reply] { clipper_->WhenClosed(TimeOf(now_), reply); });
+  });
 }
 
 void Server::RenewLease(WorkerId worker, Incarnation incarnation) {
@@ -428,8 +507,13 @@ void Server::Submit(ShardId shard, const Event& event, std::function<void(const 
   });
 }
 
-void Server::SubmitToAll(const Event& event) {
-  for (const auto& [id, held] : shards_) Submit(id, event, [](const Effects&) {});
+void Server::SubmitToAll(const Event& event, const std::function<void()>& then) {
+  const auto missing = std::make_shared<size_t>(shards_.size());
+  for (const auto& [id, held] : shards_) {
+    Submit(id, event, [missing, then](const Effects&) {
+      if (--*missing == 0) then();
+    });
+  }
 }
 
 Effects Server::Apply(ShardId id, const Event& event, LogSequence sequence) {
@@ -456,14 +540,21 @@ Effects Server::Apply(ShardId id, const Event& event, LogSequence sequence) {
     }
   }
   SaveIfPossible(id);
+  if (clipper_ == nullptr) return effects;
+  clipper_->Applied(id, effects);
+  if (shared_.job.broken == BrokenRule::kClippedByOwnNorm && effects.full_round.has_value()) {
+    const auto& [step, squared_norm] = *effects.full_round;
+    Submit(id, ClipEvent{step, ClipFactor(shared_.job.clip_norm, squared_norm)},
+           [](const Effects&) {});
+  }
   return effects;
 }
 
 void Server::SendFrame(WorkerId worker, Incarnation incarnation, ServerFrame frame) const {
   const auto stream = streams_.find({worker, incarnation});
   if (stream == streams_.end()) return;
-  frame.generation = generation_;
-  frame.epoch = epoch_;
+  frame.generation = identity_.generation;
+  frame.epoch = identity_.epoch;
   Reply(stream->second, 0, WriteFrame(frame));
 }
 
@@ -513,6 +604,14 @@ void Server::SendWaitNotices() {
   }
 }
 
+void Server::RunPosted() {
+  while (!posted_.empty()) {
+    const std::function<void()> work = std::move(posted_.front());
+    posted_.pop_front();
+    work();
+  }
+}
+
 absl::Status Server::Tick(uint64_t now) {
   now_ = now;
   // Workers were not silent while this server did not run.
@@ -531,7 +630,10 @@ absl::Status Server::Tick(uint64_t now) {
       }
     }
     if (now % kNoticeTicks == 0) SendWaitNotices();
+    if (clipper_ != nullptr) clipper_->Tick(TimeOf(now));
+    if (leads() && settled_ && identity_.run != RunId{}) scaler_.Tick(/*may_shrink=*/false);
   }
+  RunPosted();
   if (log_ != nullptr) RETURN_IF_ERROR(Commit(now));
   return WriteIfSaved();
 }
@@ -595,9 +697,9 @@ MemberRecord Server::MemberRecordOf(WorkerId worker) const {
 
 thinwire::Checkpoint Server::CheckpointHead() const {
   thinwire::Checkpoint head;
-  head.server = id_;
+  head.server = identity_.server;
   head.run = *run_record_;
-  head.run.generation = generation_;
+  head.run.generation = identity_.generation;
   for (uint32_t w = 0; w < shared_.job.rule.max_workers; ++w) {
     const MemberRecord member = MemberRecordOf(WorkerId{w});
     if (member.assigned != Incarnation{}) head.members.push_back(member);

@@ -1,6 +1,6 @@
-// Server is one server process of a simulated cluster: real shards, membership, log records and
-// checkpoints, on simulated files that outlive the process. It has no thread: the caller passes it
-// messages and the time.
+// Server is one server process of a simulated cluster: real shards, membership, Clipper, Scaler, log
+// records and checkpoints, on simulated files that outlive the process. It has no thread: the caller
+// passes it messages and the time.
 //
 //   durability   an event is applied                     a new process
 //   none         when it arrives                         does not exist
@@ -14,6 +14,7 @@
 #define THINWIRE_TESTS_SIMULATION_SERVER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,8 +35,13 @@
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/log_record.h"
 #include "server/durable/testing/faulty_files.h"
+#include "server/edge/clipper.h"
+#include "server/edge/job_identity.h"
+#include "server/edge/lead/peers.h"
 #include "server/edge/lead/rollback_plan.h"
+#include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
+#include "server/edge/model/counters.h"
 #include "tests/simulation/job.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/log_writer.h"
@@ -58,13 +64,9 @@ class Server {
         trace;  // called with one line per event; null: no trace
   };
 
-  Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run)
-      : shared_(shared),
-        id_(id),
-        epoch_(epoch),
-        new_run_(new_run),
-        membership_(shared.job.rule.max_workers, kLeaseTicks * kTick),
-        admitted_(shared.job.server_count) {}
+  // PEERS is null except at the lead.
+  Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
+         std::unique_ptr<Peers> peers);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -77,6 +79,11 @@ class Server {
   // FailedPrecondition if the server lost its state; Unavailable if the lead must ask again.
   absl::StatusOr<Epoch> Admit(RunId run, Epoch known, const JoinRequest& join);
 
+  // Performs the lead's call (Job::Clip). Errors: Unavailable, FailedPrecondition.
+  void Clip(const ClipRequest& request, Peers::ClipDone done);
+  // At the lead, changes the mode (Scaler::SetMode). At another server, performs the lead's call.
+  void SetMode(const SetModeRequest& request, const Scaler::SetModeDone& done);
+
   // The functions below return an error if the process ends because it cannot write its files.
 
   absl::Status Receive(uint64_t now, const ToServer& message);
@@ -88,6 +95,8 @@ class Server {
   // can be saved.
   absl::Status Checkpoint(std::optional<Step> step);
 
+  // Tells the lead that all servers continue from the same checkpoint. Until then it changes no rule.
+  void Settle() { settled_ = true; }
   // Keeps the checkpoint of STEP, of which every server has one, until the next call.
   void Keep(Step step) { kept_step_ = step; }
 
@@ -95,7 +104,7 @@ class Server {
   // if the worker is not live.
   bool ExpireAt(ShardId shard, WorkerId worker);
 
-  ServerId id() const { return id_; }
+  ServerId id() const { return identity_.server; }
   // Returns the state that the server reports to the lead (FollowReply of proto/control.proto).
   ServerCheckpoints checkpoints() const;
   // Returns the largest frontier of the shards.
@@ -106,6 +115,8 @@ class Server {
   bool has_checkpoint() const { return has_checkpoint_; }
   // Returns whether no worker is live, and every record is durable.
   bool at_rest() const;
+  // Returns whether a shard has a full round, which waits for its norm.
+  bool waits_for_norm() const;
   std::string Describe() const;
   // Returns the shard, or null if another server has it.
   const Shard* shard(ShardId id) const;
@@ -128,7 +139,9 @@ class Server {
     size_t missing;
   };
 
-  bool leads() const { return id_.value == 0; }
+  bool leads() const { return identity_.leads(); }
+  // Returns a step that is a few steps after the newest one at this server.
+  Step StepAhead() const;
   absl::Status Recover();
   absl::Status ReplayRecords(LogSequence first);
   absl::StatusOr<uint64_t> LogBytes() const;
@@ -137,6 +150,8 @@ class Server {
   absl::Status ContinueAlone();
   void JoinMembersAgain();
   std::unique_ptr<Shard> NewShard() const;
+  // Returns a function that runs its argument at the next tick.
+  std::function<void(std::function<void()>)> PostFunction();
 
   void ReceiveFrame(const ToServer& message, const ByteChain& bytes);
   void HandleJoin(const JoinCall& call);
@@ -152,12 +167,15 @@ class Server {
   // Appends RECORD to the log. Calls DONE when it is durable, at once without a log.
   void Append(const LogRecord& record, std::function<void(LogSequence)> done);
   void Submit(ShardId shard, const Event& event, std::function<void(const Effects&)> done);
-  void SubmitToAll(const Event& event);
+  // Submits EVENT to every shard, then calls THEN when all have applied it.
+  void SubmitToAll(
+      const Event& event, const std::function<void()>& then = [] {});
   Effects Apply(ShardId shard, const Event& event, LogSequence sequence);
   void SendFrame(WorkerId worker, Incarnation incarnation, ServerFrame frame) const;
   ServerFrame AnswerOf(ShardId shard, const ReadAnswer& answer);
   void SendUnwritten();
   void SendWaitNotices();
+  void RunPosted();
   absl::Status Commit(uint64_t now);
   void SaveIfPossible(ShardId shard);
   absl::Status WriteIfSaved();
@@ -167,12 +185,10 @@ class Server {
   void Trace(const std::string& text) const;
 
   const Shared shared_;
-  const ServerId id_;
-  const Epoch epoch_;
+  JobIdentity identity_;
   const RunId new_run_;  // the run that a lead without a run draws
-  RunId run_;
-  Generation generation_;
   bool awaits_rollback_ = false;
+  bool settled_ = true;  // at the lead: see Settle
   bool has_checkpoint_ = false;
   uint64_t now_ = 0;
   uint64_t last_run_ = 0;
@@ -196,6 +212,13 @@ class Server {
   std::vector<SavedShard> saved_;  // shards of a checkpoint that is not written yet
   uint64_t write_again_at_ = 0;    // after a full disk
   std::vector<Step> steps_;        // of the complete aligned checkpoints, ascending
+  // Work of the control thread for the next tick.
+  std::deque<std::function<void()>> posted_;
+  Counters counters_;
+  std::unique_ptr<Clipper> clipper_;  // null: the job has no clip_norm
+  Scaler scaler_;
+  // Declared last, so that no call ends after the members that its callback uses.
+  const std::unique_ptr<Peers> peers_;
 };
 
 }  // namespace thinwire::simulation

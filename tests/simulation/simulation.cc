@@ -41,6 +41,9 @@ Job JobOf(SeededRandom& random, const SimulationOptions& options) {
   const Rule rule = DrawRule(random, options.mode);
   Job job = DrawJob(random, rule, options.durability);
   job.broken = options.broken;
+  // Numbers of its own leave the other draws of a seed as they are.
+  SeededRandom clipping(~options.seed);
+  DrawClipping(clipping, job);
   return job;
 }
 
@@ -65,6 +68,9 @@ void SimulationCounts::Add(const SimulationCounts& other) {
   late += other.late;
   fenced += other.fenced;
   updates += other.updates;
+  clipped += other.clipped;
+  unclipped += other.unclipped;
+  rule_changes += other.rule_changes;
   undone += other.undone;
   delta_answers += other.delta_answers;
   full_answers += other.full_answers;
@@ -77,9 +83,10 @@ std::ostream& operator<<(std::ostream& out, const SimulationCounts& counts) {
              << counts.expired_leases << " leases expired at one shard, " << counts.rollbacks
              << " rollbacks, " << counts.gave_up << " workers gave up, " << counts.accepted
              << " pushes accepted, " << counts.late << " late, " << counts.fenced << " fenced, "
-             << counts.undone << " undone, " << counts.updates << " updates, "
-             << counts.delta_answers << " reads answered with deltas, " << counts.full_answers
-             << " with all values";
+             << counts.undone << " undone, " << counts.updates << " updates, " << counts.clipped
+             << " of them clipped, " << counts.unclipped << " with a smaller norm, "
+             << counts.rule_changes << " changes of the rule, " << counts.delta_answers
+             << " reads answered with deltas, " << counts.full_answers << " with all values";
 }
 
 Simulation::Simulation(const SimulationOptions& options)
@@ -89,8 +96,13 @@ Simulation::Simulation(const SimulationOptions& options)
       fault_ticks_(150 + random_.Below(450)),
       loses_server_(!options.job.has_value() && job_.durability == Durability::kNone &&
                     random_.Percent(15)),
+      operator_(job_, ~options.seed + 1, TraceFunction()),
       to_servers_(random_),
       to_workers_(random_),
+      peer_wire_(options.seed,
+                 [this](ServerId server) {
+                   return Runs(server.value) ? servers_[server.value]->server.get() : nullptr;
+                 }),
       workers_(job_.rule.workers),
       cut_until_(job_.rule.workers, std::vector<uint64_t>(job_.server_count)) {
   for (uint32_t i = 0; i < job_.shard_count; ++i) {
@@ -106,9 +118,13 @@ Simulation::Simulation(const SimulationOptions& options)
     for (uint32_t i = 0; i < workers_.size(); ++i) workers_[i].start_at = i;
     return;
   }
-  const NetworkFaults faults = {random_.Below(20), random_.Below(20), 1 + random_.Below(25)};
+  SetFaults({random_.Below(20), random_.Below(20), 1 + random_.Below(25)});
+}
+
+void Simulation::SetFaults(const NetworkFaults& faults) {
   to_servers_.SetFaults(faults);
   to_workers_.SetFaults(faults);
+  peer_wire_.SetFaults(faults);
 }
 
 void Simulation::Trace(const std::string& text) const {
@@ -127,13 +143,20 @@ std::string Simulation::Run() {
     if (now_ < fault_ticks_) InjectFaults();
     StartDue();
     DeliverMessages();
+    peer_wire_.Run(now_);
+    operator_.Tick(now_, Runs(0) ? servers_[0]->server.get() : nullptr,
+                   now_ < fault_ticks_ && !options_.job.has_value());
     TickAll();
     if (job_.durability != Durability::kNone) TakeCheckpoints();
     RestartDead();
     const auto is_violated = [](const ShardLedger& ledger) { return !ledger.violations().empty(); };
     if (!violations_.empty() || std::ranges::any_of(ledgers_, is_violated)) return Violations();
   }
-  if (violations_.empty() && job_.durability == Durability::kLog) RestartAllOnce();
+  CheckRule();
+  if (violations_.empty() && job_.durability == Durability::kLog) {
+    RestartAllOnce();
+    CheckRule();
+  }
   return Violations();
 }
 
@@ -156,8 +179,9 @@ void Simulation::StartServer(uint32_t i, bool rolled_back) {
                       const JoinRequest& join) { return Admit(server, run, known, join); },
       .trace = TraceFunction()};
   machine.start_at = kNever;
-  machine.server = std::make_unique<Server>(shared, ServerId{i}, Epoch{++machine.epoch},
-                                            RunId{options_.seed + 1});
+  machine.server = std::make_unique<Server>(
+      shared, ServerId{i}, Epoch{++machine.epoch}, RunId{options_.seed + 1},
+      i == 0 ? std::make_unique<SimulatedPeers>(peer_wire_) : nullptr);
   Trace(absl::StrCat("s", i, " starts"));
   const absl::Status started = machine.server->Start(ClockOf(i), rolled_back);
   const bool disk_fault = absl::IsResourceExhausted(started) || absl::IsUnknown(started);
@@ -267,8 +291,7 @@ void Simulation::RestartDead() {
       continue;
     }
     ++counts_.worker_deaths;
-    const bool lost = std::ranges::any_of(servers_, [](const auto& s) { return s->lost; });
-    if (lost) machine.abandoned = true;
+    if (IsAnyServerLost()) machine.abandoned = true;
     if (machine.done || machine.abandoned || machine.start_at || NewestProcess(number)) continue;
     machine.start_at = now_ + 1 + random_.Below(150);
   }
@@ -404,8 +427,7 @@ void Simulation::HarmDisk() {
 
 void Simulation::EndFaults() {
   Trace("the faults end");
-  to_servers_.SetFaults({});
-  to_workers_.SetFaults({});
+  SetFaults({});
   for (auto& cuts : cut_until_) std::ranges::fill(cuts, 0);
   for (auto& machine : servers_) {
     machine->suspended_until = 0;
@@ -479,6 +501,7 @@ void Simulation::Follow() {
     return;
   }
   if (!plan->has_value()) {
+    servers_[0]->server->Settle();
     const std::optional<Step> common = NewestCommonStep(states);
     for (const auto& machine : servers_) {
       machine->has_state = common.has_value();
@@ -531,9 +554,46 @@ bool Simulation::Over() const {
   const auto at_rest = [](const auto& machine) {
     return machine->lost || (machine->server != nullptr && machine->server->at_rest());
   };
-  return now_ > fault_ticks_ && std::ranges::all_of(workers_, ended) &&
-         std::ranges::all_of(processes_, stopped) && std::ranges::all_of(servers_, at_rest) &&
-         to_servers_.empty() && to_workers_.empty();
+  // A server that is lost never has its part of a norm, nor a new rule.
+  const bool agrees =
+      IsAnyServerLost() || (!WaitsForNorm() && (MayForgetRule() || NewestRule().has_value()));
+  return now_ > fault_ticks_ && agrees && !operator_.waits() &&
+         std::ranges::all_of(workers_, ended) && std::ranges::all_of(processes_, stopped) &&
+         std::ranges::all_of(servers_, at_rest) && to_servers_.empty() && to_workers_.empty();
+}
+
+bool Simulation::IsAnyServerLost() const {
+  return std::ranges::any_of(servers_, [](const auto& machine) { return machine->lost; });
+}
+
+bool Simulation::WaitsForNorm() const {
+  return std::ranges::any_of(servers_, [](const auto& machine) {
+    return machine->server != nullptr && machine->server->waits_for_norm();
+  });
+}
+
+std::optional<Rule> Simulation::NewestRule() const {
+  std::optional<Rule> newest;
+  for (uint32_t i = 0; i < job_.shard_count; ++i) {
+    const auto& server = servers_[job_.partition->server(ShardId{i}).value]->server;
+    if (server == nullptr) return std::nullopt;
+    const Shard& shard = *server->shard(ShardId{i});
+    const Rule& rule = shard.next_rule().has_value() ? shard.next_rule()->rule : shard.rule();
+    if (newest.value_or(rule) != rule) return std::nullopt;
+    newest = rule;
+  }
+  return newest;
+}
+
+bool Simulation::MayForgetRule() const {
+  return job_.durability == Durability::kCheckpoint && !job_.by_round();
+}
+
+// With checkpoints, the servers may go back to one before a change.
+void Simulation::CheckRule() {
+  if (IsAnyServerLost() || job_.durability == Durability::kCheckpoint) return;
+  if (!operator_.confirmed().has_value() || NewestRule() == operator_.confirmed()) return;
+  violations_.push_back("the shards do not follow the rule that the lead has confirmed");
 }
 
 // Kills every server and starts it again. With a log, each must have the same state.
@@ -549,6 +609,10 @@ void Simulation::RestartAllOnce() {
 
 std::string Simulation::Violations() {
   std::string text;
+  if (job_.clip_norm > 0) {
+    const std::string factors = CheckFactors(job_.clip_norm, ledgers_);
+    if (!factors.empty()) violations_.push_back(factors);
+  }
   for (const std::string& violation : violations_) absl::StrAppend(&text, violation, "\n");
   for (uint32_t i = 0; i < job_.shard_count; ++i) {
     const ServerMachine& machine = *servers_[job_.partition->server(ShardId{i}).value];
@@ -561,6 +625,11 @@ std::string Simulation::Violations() {
     counts_.delta_answers += ledgers_[i].delta_answers();
     counts_.full_answers += ledgers_[i].full_answers();
     counts_.updates += ledgers_[i].update_count();
+    counts_.clipped += ledgers_[i].clipped_count();
+    counts_.rule_changes += ledgers_[i].rule_changes();
+    if (job_.clip_norm > 0) {
+      counts_.unclipped += ledgers_[i].update_count() - ledgers_[i].clipped_count();
+    }
     counts_.undone += ledgers_[i].undone_count();
     for (const std::string& violation : ledgers_[i].violations()) {
       absl::StrAppend(&text, "shard ", i, ": ", violation, "\n");

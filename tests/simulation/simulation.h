@@ -4,8 +4,10 @@
 //   network   lose, duplicate, reorder and delay messages; cut one worker off one server
 //   workers   end and start again, continue although a newer process replaces them, are suspended,
 //             restore saved residuals
+//   peers     lose and delay the calls of the lead
 //   servers   end and start again, with or without a loss of power; are suspended; their clocks jump;
 //             a lease runs out at a single shard; in stories, a folder is lost or a record damaged
+//   operator  changes the mode
 //   disks     torn and lost writes, failed flushes, full disks, a crash during any file operation
 //
 // After the faults end, every worker must reach its last step. The ledgers (ledger.h) check the
@@ -29,6 +31,8 @@
 #include "tests/simulation/job.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/operator.h"
+#include "tests/simulation/peers.h"
 #include "tests/simulation/server.h"
 #include "tests/simulation/worker.h"
 
@@ -82,6 +86,9 @@ struct SimulationCounts {
   uint64_t late = 0;
   uint64_t fenced = 0;
   uint64_t updates = 0;
+  uint64_t clipped = 0;    // updates with a factor below 1
+  uint64_t unclipped = 0;  // updates of clipping jobs with factor 1
+  uint64_t rule_changes = 0;
   uint64_t undone = 0;  // pushes that a rollback undid
   uint64_t delta_answers = 0;
   uint64_t full_answers = 0;
@@ -125,6 +132,7 @@ class Simulation {
   };
 
   void StartServer(uint32_t server, bool rolled_back);
+  void SetFaults(const NetworkFaults& faults);
   void StopServer(uint32_t server, bool power_loss);
   // Stops the server if STATUS is an error of its files.
   void StopIfFailed(uint32_t server, const absl::Status& status);
@@ -157,6 +165,15 @@ class Simulation {
   void Announce();
   bool Over() const;
   void RestartAllOnce();
+  bool IsAnyServerLost() const;
+  // Returns whether a full round waits for its norm.
+  bool WaitsForNorm() const;
+  // Returns whether a server may go on alone from a checkpoint before a change of the rule.
+  bool MayForgetRule() const;
+  // Returns the newest rule of all shards, or nullopt if they differ.
+  std::optional<Rule> NewestRule() const;
+  // Compares the newest rule with the one that the lead has confirmed to the operator.
+  void CheckRule();
   std::string Violations();
   std::string DescribeStuck() const;
   bool IsCut(ProcessId process, ServerId server) const;
@@ -170,8 +187,10 @@ class Simulation {
   const uint64_t fault_ticks_;
   const bool loses_server_;  // the job loses a server for good
   uint64_t now_ = 0;
+  Operator operator_;
   Network<ToServer> to_servers_;
   Network<ToWorker> to_workers_;
+  PeerWire peer_wire_;
   std::vector<ShardLedger> ledgers_;
   std::vector<std::unique_ptr<ServerMachine>> servers_;
   std::vector<WorkerMachine> workers_;

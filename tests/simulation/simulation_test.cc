@@ -35,9 +35,15 @@ TEST_P(SimulationTest, Promise13ClustersWithFaultsKeepEveryPromise) {
   EXPECT_GT(sum.server_deaths, kSeedsPerPair / 2);
   EXPECT_GT(sum.power_losses, 0u);
   EXPECT_GT(sum.disk_faults, 0u);
+  if (durability == Durability::kLog) {
+    EXPECT_GT(sum.rule_changes, 0u);
+  }
   if (durability == Durability::kCheckpoint) {
     EXPECT_GT(sum.undone, 0u);
   }
+  const bool may_clip =
+      OptionsOf(GetParam()).mode == Mode::kSync && durability == Durability::kCheckpoint;
+  EXPECT_EQ(sum.clipped > 0, may_clip);
 }
 
 class ShardRulesTest : public ::testing::TestWithParam<uint64_t> {};
@@ -63,6 +69,11 @@ TEST_P(ShardRulesTest, Promise13NoGradientIsLostOrAppliedTwice) {
   EXPECT_GT(sum.fenced, 0u);
   EXPECT_GT(sum.delta_answers, kSeedsPerMode);
   EXPECT_GT(sum.full_answers, kSeedsPerMode);
+  EXPECT_GT(sum.rule_changes, kSeedsPerMode / 10);
+  if (OptionsOf(GetParam()).mode == Mode::kSync) {
+    EXPECT_GT(sum.clipped, kSeedsPerMode);
+    EXPECT_GT(sum.unclipped, kSeedsPerMode);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllModes, ShardRulesTest, ::testing::Range(uint64_t{0}, uint64_t{4}),
@@ -79,7 +90,9 @@ TEST(BrokenRuleTest, ABrokenRuleIsFound) {
   };
   constexpr Case kCases[] = {{BrokenRule::kVerdictNotSaved, 787},
                              {BrokenRule::kSentBeforeFlush, 8},
-                             {BrokenRule::kResidualOfAnotherStep, 2}};
+                             {BrokenRule::kResidualOfAnotherStep, 2},
+                             {BrokenRule::kClippedByOwnNorm, 12},
+                             {BrokenRule::kRuleNotPassedOn, 209}};
   for (const auto& [broken, seed] : kCases) {
     SimulationOptions options = OptionsOf(seed);
     EXPECT_EQ(Simulation(options).Run(), "") << "seed " << seed;

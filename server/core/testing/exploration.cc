@@ -25,7 +25,8 @@ size_t Exploration::ClusterHash::operator()(const Cluster& cluster) const {
 }
 
 Exploration::Exploration(const ExplorationOptions& options)
-    : options_(options), shards_(options.rule, options.change.value_or(RuleEvent{}).rule) {}
+    : options_(options),
+      shards_(options.rule, options.change.value_or(RuleEvent{}).rule, options.clips) {}
 
 std::string Exploration::Run() {
   Visit(Start(), 0, {});
@@ -89,6 +90,7 @@ std::vector<Exploration::Action> Exploration::ActionsIn(const Cluster& cluster) 
     if (options_.change.has_value() && cluster.changed[s] == 0) {
       actions.push_back({Kind::kChange, 0, s});
     }
+    if (MayClip(cluster, s)) actions.push_back({Kind::kClip, 0, s});
   }
   for (uint8_t w = 0; w < kExploredWorkers; ++w) {
     const Process& process = cluster.processes[w];
@@ -117,12 +119,19 @@ std::vector<Exploration::Action> Exploration::ActionsIn(const Cluster& cluster) 
   return actions;
 }
 
+bool Exploration::MayClip(const Cluster& cluster, uint32_t shard) const {
+  const Step round = shards_.frontier(cluster.shards[shard]);
+  return std::ranges::all_of(cluster.shards,
+                             [&](uint32_t state) { return shards_.next_frontier(state) > round; });
+}
+
 bool Exploration::IsProgress(const Cluster& cluster, const Action& action) {
   switch (action.kind) {
     case Action::Kind::kDeliver:
     case Action::Kind::kReturn:
     case Action::Kind::kOpen:
     case Action::Kind::kCommit:
+    case Action::Kind::kClip:
       return true;
     case Action::Kind::kExpire:
       return cluster.processes[action.worker].phase == Phase::kDown;
@@ -189,6 +198,11 @@ Exploration::Cluster Exploration::After(Cluster cluster, const Action& action) {
           {.kind = EventKind::kRule, .step = static_cast<uint8_t>(options_.change->from.value)},
           false);
       break;
+    case Action::Kind::kClip: {
+      const Step round = shards_.frontier(cluster.shards[action.shard]);
+      apply_now({.kind = EventKind::kClip, .step = static_cast<uint8_t>(round.value)}, false);
+      break;
+    }
     case Action::Kind::kEndServer:
       EndServer(cluster, action.shard);
       break;
@@ -496,6 +510,10 @@ std::string Exploration::DescribePath(uint32_t state) const {
     }
     if (action.kind == Action::Kind::kChange) {
       lines.push_back(absl::StrCat("change the rule of shard ", action.shard));
+      continue;
+    }
+    if (action.kind == Action::Kind::kClip) {
+      lines.push_back(absl::StrCat("clip the round of shard ", action.shard));
       continue;
     }
     if (action.kind == Action::Kind::kEndServer) {

@@ -9,6 +9,9 @@
 //   stop     a process that waits for parameters leaves, as after SIGTERM
 //   change   a rule event arrives at one shard, at any time, or never
 //
+// In a job with clip_norm, the clip event of a full round arrives at each shard at any time after
+// both shards have finished the round.
+//
 // As long as the server of shard 0 may end, it has an event log: messages wait as records until a
 // commit, which applies them and sends their effects. When the server ends, the commit may be torn:
 // its first records survive without effects, and the others are lost. The processes join the shard
@@ -65,6 +68,8 @@ struct ExplorationOptions {
   bool joined = false;
   // Each shard may receive this event once.
   std::optional<RuleEvent> change;
+  // The job has clip_norm. All factors are 1.
+  bool clips = false;
   // Breaks a rule on purpose: effects leave the server of shard 0 before the commit of their
   // record.
   bool sent_before_commit = false;
@@ -144,6 +149,7 @@ class Exploration {
       kStop,
       kCommit,
       kChange,
+      kClip,
       kEndServer
     };
     Kind kind = Kind::kDeliver;
@@ -154,6 +160,8 @@ class Exploration {
   Cluster Start();
   // Returns the actions that are possible in CLUSTER.
   std::vector<Action> ActionsIn(const Cluster& cluster) const;
+  // Returns whether the clip event of the full round of SHARD may arrive.
+  bool MayClip(const Cluster& cluster, uint32_t shard) const;
   // Returns whether ACTION is neither a fault nor the start of a process.
   static bool IsProgress(const Cluster& cluster, const Action& action);
   Cluster After(Cluster cluster, const Action& action);

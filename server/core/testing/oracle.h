@@ -47,6 +47,8 @@ class Oracle {
   // Returns the rule in force.
   Rule rule() const { return trace_.RuleInForce().value_or(options_.rule); }
   Step Next(WorkerId worker) const { return trace_.Next(worker); }
+  // Returns the frontier as it is when the held rounds have ended.
+  Step NextFrontier() const { return held_.empty() ? frontier() : held_.back().step + 1; }
   // Returns all events since the beginning, with their consequences.
   const EventTrace& trace() const { return trace_; }
 
@@ -67,8 +69,6 @@ class Oracle {
   bool AnyWorkerFinished(Step round) const;
   void CloseRounds(bool all_gone, Effects& effects);
   double SquaredNorm(const std::vector<size_t>& gradients) const;
-  // Returns the frontier as it is when the held rounds have ended.
-  Step NextFrontier() const { return held_.empty() ? frontier() : held_.back().step + 1; }
   void EndHeldRounds(double factor, Effects& effects);
   void MoveOn(bool all_gone, Effects& effects);
   void MoveFrontier();

@@ -12,10 +12,11 @@
 namespace thinwire {
 namespace {
 
-ShardOptions OptionsOf(const Rule& rule) {
+ShardOptions OptionsOf(const Rule& rule, bool clips) {
   ShardOptions options;
   options.value_count = 1;
   options.rule = rule;
+  options.clips = clips;
   return options;
 }
 
@@ -57,6 +58,8 @@ Event ExploredEvent::ToEvent(const Rule& next_rule) const {
       return sender.Leave();
     case Kind::kRule:
       return RuleEvent{next_rule, Step{step}};
+    case Kind::kClip:
+      return ClipEvent{Step{step}, 1};
   }
   return OpenEvent{};
 }
@@ -74,8 +77,8 @@ std::string ExploredEvent::ToString() const {
   return out.str();
 }
 
-ShardStates::ShardStates(const Rule& rule, const Rule& next_rule)
-    : options_(OptionsOf(rule)), next_rule_(next_rule) {
+ShardStates::ShardStates(const Rule& rule, const Rule& next_rule, bool clips)
+    : options_(OptionsOf(rule, clips)), next_rule_(next_rule) {
   State start = {Oracle(options_), {}, 0};
   start.oracle.Apply(Seed());
   by_key_[KeyOf(start)] = 0;
@@ -169,7 +172,8 @@ void ShardStates::Require(bool holds, const char* claim, const State& after) {
 std::string ShardStates::KeyOf(const State& state) const {
   const EventTrace& trace = state.oracle.trace();
   std::string key = absl::StrCat(trace.Opened(), trace.Contains(TraceEntry::Kind::kOpen), " ",
-                                 trace.Frontier().value, " ", state.accepted);
+                                 trace.Frontier().value, " ", state.oracle.NextFrontier().value,
+                                 " ", state.accepted);
   if (trace.RuleInForce().has_value()) key += " changed";
   if (const std::optional<size_t> next = trace.NextRule()) {
     absl::StrAppend(&key, " changes at ", trace.entries()[*next].step.value);

@@ -45,14 +45,17 @@ Scaler::Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* 
 void Scaler::Restore(const RuleEvent& event) {
   newest_ = event;
   target_ = event.rule.workers;
-  restored_ = true;
 }
 
 void Scaler::RestoreReduction(uint32_t workers) {
   target_ = workers == 0 ? rule().workers : std::min(workers, rule().workers);
 }
 
-absl::Status Scaler::ReserveRestored() { return server_.reserve(rule().workers); }
+absl::Status Scaler::Resume() {
+  passed_on_ = false;
+  restored_ = true;
+  return server_.reserve(rule().workers);
+}
 
 absl::StatusOr<Rule> Scaler::RuleFor(uint32_t workers) const {
   const uint32_t backup_count = rule().fold == Fold::kRound ? rule().workers - rule().quorum : 0;
@@ -126,7 +129,7 @@ void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
 }
 
 void Scaler::Adjust(const Rule& from, const Rule& to, const std::string& reason) {
-  const bool complete = from == rule() && reduction() == 0 && !restored_ && !changing_;
+  const bool complete = from == rule() && reduction() == 0 && passed_on_ && !changing_;
   const absl::StatusOr<Step> step = server_.step_ahead();
   if (!complete || !step.ok()) return;
   LOG(INFO) << "the lead changes " << from << " to " << to << " from step " << *step << " on; "
@@ -143,6 +146,7 @@ void Scaler::Try(const RuleEvent& event, std::function<void(const absl::Status&)
     done(status);
     if (status.ok()) return;
     // Other servers may have applied the new rule already.
+    passed_on_ = false;
     server_.reserve(rule().workers).IgnoreError();
     Change(newest_, [](const absl::Status&) {});
   });
@@ -151,7 +155,9 @@ void Scaler::Try(const RuleEvent& event, std::function<void(const absl::Status&)
 void Scaler::Become(const RuleEvent& event, std::function<void()> then) {
   // Fits, because Try has reserved the memory of more workers.
   server_.reserve(event.rule.workers).IgnoreError();
-  if (event == newest_) return then();
+  passed_on_ = true;
+  if (event == newest_ && !restored_) return then();
+  restored_ = false;
   if (event.rule.workers > rule().workers) target_ = event.rule.workers;
   newest_ = event;
   server_.apply(event, [this, then = std::move(then)] { post_(then); });
@@ -175,12 +181,7 @@ void Scaler::Tick(bool may_shrink) {
     }
     last_error_ = status;
   };
-  if (restored_) {
-    return Change(newest_, [this, log_error](const absl::Status& status) {
-      log_error(status);
-      restored_ = !status.ok();
-    });
-  }
+  if (!passed_on_) return Change(newest_, log_error);
   if (target_ >= rule().workers || !may_shrink) return;
   const absl::StatusOr<Rule> rule = RuleFor(target_);
   if (rule.ok()) Change({*rule, newest_.from}, log_error);

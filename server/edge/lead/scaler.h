@@ -59,8 +59,11 @@ class Scaler {
   void Restore(const RuleEvent& event);
   // Continues a reduction to WORKERS that an earlier process has begun; 0: there is none.
   void RestoreReduction(uint32_t workers);
-  // Reserves memory for the restored number of workers. Errors: those of Server::reserve.
-  absl::Status ReserveRestored();
+  // Continues an earlier process of this server: reserves memory for the restored number of workers.
+  // The lead then passes its rule on again, also the first one, because the earlier process may have
+  // ended before all servers and shards had it, or while other servers had a later one. Errors:
+  // those of Server::reserve.
+  absl::Status Resume();
 
   // Returns the newest rule, which the shards of this server follow, or will follow from a later
   // step on.
@@ -86,8 +89,8 @@ class Scaler {
   // Applies the rule that the lead passes on. Errors: as those of Scale and SetMode.
   void Follow(const SetModeRequest& request, const SetModeDone& done);
   // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any
-  // more. Passes a restored rule on, because an earlier process may have ended before all servers
-  // had it. Only the lead calls Tick.
+  // more. Passes the newest rule on if another server may have another one. Only the lead calls
+  // Tick.
   void Tick(bool may_shrink);
 
  private:
@@ -114,7 +117,9 @@ class Scaler {
   absl::Status last_error_;  // of the last reduction
   LogLimit change_lines_{10, absl::Seconds(10)};
   bool changing_ = false;  // other servers have not replied yet
-  bool restored_ = false;  // the rule is that of an earlier process and was not passed on yet
+  bool passed_on_ = true;  // at the lead: no other server has a rule other than newest_
+  // The state is that of an earlier process, and a shard of this server may have an older rule.
+  bool restored_ = false;
 };
 
 }  // namespace thinwire

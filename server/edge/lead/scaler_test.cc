@@ -225,21 +225,43 @@ TEST_F(ScalerTest, ARestoredReductionIsCompleted) {
   scaler.RestoreReduction(2);
   scaler.Tick(/*may_shrink=*/true);
   EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(2), 8)));
-  EXPECT_TRUE(scaler.ReserveRestored().ok());
+  EXPECT_TRUE(scaler.Resume().ok());
   EXPECT_EQ(reserved_, 2u);
 }
 
 TEST_F(ScalerTest, ARestoredRuleStays) {
   Scaler scaler = Make(WithMost(Rule::Sync(2), 8));
   scaler.Restore({WithMost(Rule::Sync(5), 8), Step{}});
+  ASSERT_TRUE(scaler.Resume().ok());
   EXPECT_EQ(scaler.target(), 5u);
   scaler.Tick(true);
-  EXPECT_THAT(applied_, IsEmpty());
+  scaler.Tick(true);
+  EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(5), 8)))
+      << "a shard may lack the rule, because the end of the event log was torn";
+}
+
+TEST_F(ScalerTest, ARestoredFollowerAppliesTheRuleOnceMore) {
+  Scaler scaler = Make(WithMost(Rule::Sync(2), 8));
+  scaler.Restore({WithMost(Rule::Sync(4), 8), Step{}});
+  ASSERT_TRUE(scaler.Resume().ok());
+  const auto ignore = [](const absl::StatusOr<SetModeReply>&) {};
+  scaler.Follow(Workers(4), ignore);
+  scaler.Follow(Workers(4), ignore);
+  EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(4), 8)));
+}
+
+// The lead may end while the other servers have a rule that it does not have.
+TEST_F(ScalerTest, AResumedLeadPassesItsFirstRuleOn) {
+  Scaler scaler = Make(WithMost(Rule::Sync(2), 8), 2);
+  ASSERT_TRUE(scaler.Resume().ok());
+  scaler.Tick(true);
+  EXPECT_THAT(peers_.asked(), ElementsAre(2));
 }
 
 TEST_F(ScalerTest, ARestoredRuleIsPassedOnUntilAllServersHaveIt) {
   Scaler scaler = Make(WithMost(Rule::Sync(2), 8), 2);
   scaler.Restore({WithMost(Rule::Ssp(5, 3, 2), 8), Step{17}});
+  ASSERT_TRUE(scaler.Resume().ok());
   scaler.Tick(true);
   peers_.Answer(absl::UnavailableError("refused"));
   scaler.Tick(true);
@@ -308,6 +330,24 @@ TEST_F(ScalerTest, AfterARefusalAllServersKeepTheEarlierMode) {
   EXPECT_EQ(peers_.newest().step(), 0u);
   SetMode(scaler, ModeOf(Consistency::Mode::async));
   EXPECT_EQ(mode_reply_->status().code(), absl::StatusCode::kUnavailable) << "not complete";
+  EXPECT_THAT(applied_, IsEmpty());
+}
+
+TEST_F(ScalerTest, AfterARefusalTheEarlierModeIsPassedOnUntilAllServersHaveIt) {
+  Scaler scaler = Make(WithMost(Rule::Sync(3), 8), 3);
+  SetMode(scaler, ModeOf(Consistency::Mode::async));
+  peers_.Answer(absl::OkStatus());
+  peers_.Answer(absl::UnavailableError("refused"));
+  for (int i = 0; i < 2; ++i) {
+    peers_.Answer(absl::UnavailableError("refused"));
+    peers_.Answer(absl::OkStatus());
+    scaler.Tick(/*may_shrink=*/false);
+    EXPECT_EQ(peers_.newest().consistency().mode(), Consistency::Mode::sync);
+  }
+  peers_.Answer(absl::OkStatus());
+  peers_.Answer(absl::OkStatus());
+  scaler.Tick(/*may_shrink=*/false);
+  EXPECT_THAT(peers_.asked(), ElementsAre(3, 3, 3, 3, 3, 3, 3, 3));
   EXPECT_THAT(applied_, IsEmpty());
 }
 
