@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "common/median.h"
 
 namespace thinwire {
 namespace {
@@ -21,12 +22,6 @@ constexpr uint32_t kCandidates = 32;
 // Returns the number of rounds of a replay. All workers together take about 25,000 steps.
 size_t RoundCount(size_t worker_count) {
   return std::clamp<size_t>(25600 / worker_count, 4 * kLargestSlack, 800);
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 // ReplayedSteps are steps of workers that take measured times. A rare event, such as a pause, is
