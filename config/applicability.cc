@@ -193,7 +193,7 @@ const std::vector<Condition>& Conditions() {
        [](const JobConfig& c) { return c.optimization().schedule() == Schedule::polynomial; },
        "schedule: polynomial",
        {"schedule"}},
-      {{"largest_batch"},
+      {{"largest_batch", "growth_ratio"},
        [](const JobConfig& c) { return c.optimization().schedule() == Schedule::noise_scale; },
        "schedule: noise_scale",
        {"schedule"}},

@@ -60,6 +60,8 @@ constexpr Case kCases[] = {
     {"power", "optimization", "1", "optimization { schedule: polynomial }", ""},
     {"largest_batch", "optimization", "0", "optimization { schedule: noise_scale }",
      "optimization { schedule: cosine }"},
+    {"growth_ratio", "optimization", "2", "optimization { schedule: noise_scale }",
+     "optimization { schedule: polynomial }"},
     {"selection_density", "optimization", "0.5", "optimization { gradient_selection: gtopk }", ""},
     {"selection_rest", "optimization", "server", "optimization { gradient_selection: gtopk }", ""},
     {"density", "compression", "0.01", "compression { push: topk }", "compression { push: fp16 }"},
@@ -147,7 +149,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 55u);
+  EXPECT_EQ(fields.size(), 56u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

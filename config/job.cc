@@ -69,7 +69,7 @@ ScheduleSpec ScheduleSpecOf(const Optimization& o) {
           .decay_at = {o.decay_at().begin(), o.decay_at().end()},
           .decay_factor = o.decay_factor(),
           .power = o.power(),
-          .largest_batch = o.largest_batch()};
+          .growth = {.largest_batch = o.largest_batch(), .ratio = o.growth_ratio()}};
 }
 
 DensityWarmup DensityWarmupOf(const Compression& c) {

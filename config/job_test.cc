@@ -149,9 +149,10 @@ TEST(JobTest, EveryFieldOfTheOptimizationArrives) {
   EXPECT_EQ(other.optimizer.momentum, 0.25);
   EXPECT_EQ(other.schedule.power, 3);
   EXPECT_EQ(Spec("consistency { workers: 2 } optimization { schedule: noise_scale largest_batch: "
-                 "4096 }")
+                 "4096 growth_ratio: 2.5 }")
                 .schedule,
-            (ScheduleSpec{.kind = ScheduleKind::kNoiseScale, .largest_batch = 4096}));
+            (ScheduleSpec{.kind = ScheduleKind::kNoiseScale,
+                          .growth = {.largest_batch = 4096, .ratio = 2.5}}));
 }
 
 TEST(JobTest, TheAveragedGradientIsClippedInModeSync) {

@@ -18,6 +18,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/client.h"
 #include "common/spec/rule.h"
+#include "common/spec/schedule_spec.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/dealer.h"
 #include "tests/small_cluster.h"
@@ -164,8 +165,8 @@ class ElasticTest : public testing::TestWithParam<Rule> {
     }
   }
 
-  explicit ElasticTest(std::optional<uint64_t> largest_batch = std::nullopt)
-      : cluster_(WithMost(GetParam()), std::nullopt, {}, RunId{1}, largest_batch) {}
+  explicit ElasticTest(std::optional<GrowthSpec> growth = std::nullopt)
+      : cluster_(WithMost(GetParam()), std::nullopt, {}, RunId{1}, growth) {}
 
   static Rule WithMost(Rule rule) {
     rule.max_workers = 4;
@@ -341,7 +342,7 @@ TEST_P(ElasticTest, EveryExampleIsCountedOnceWhileTheModeChanges) {
 
 class GrowthTest : public ElasticTest {
  protected:
-  GrowthTest() : ElasticTest(kDataExamples / 10) {}
+  GrowthTest() : ElasticTest(GrowthSpec{.largest_batch = kDataExamples / 10}) {}
 
   // Lets the workers WORKERS run to STEP. Then blocks until the lead has measured the noise of
   // updates of BATCH examples.

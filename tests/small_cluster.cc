@@ -87,7 +87,7 @@ Tensors ReadResidualTensors(const std::string& state_dir, WorkerId worker,
 
 SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publish,
                            const SparseUpdateSpec& sparse_updates, RunId run,
-                           std::optional<uint64_t> largest_batch) {
+                           std::optional<GrowthSpec> growth) {
   for (uint32_t s = 0; s < kServers; ++s) {
     JobOptions options;
     options.server = ServerId{s};
@@ -98,7 +98,7 @@ SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publi
     options.lease = kLease;
     options.epoch = Epoch{100 + s};
     options.run = run;
-    options.largest_batch = largest_batch;
+    options.growth = growth;
     options.thread_count = 2;
     std::unique_ptr<Peers> peers;
     if (s == 0) {

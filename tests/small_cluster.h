@@ -16,6 +16,7 @@
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/spec/rule.h"
+#include "common/spec/schedule_spec.h"
 #include "common/time/clock.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
@@ -48,7 +49,7 @@ class SmallCluster {
  public:
   explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
                         const SparseUpdateSpec& sparse_updates = {}, RunId run = RunId{1},
-                        std::optional<uint64_t> largest_batch = std::nullopt);
+                        std::optional<GrowthSpec> growth = std::nullopt);
 
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }

@@ -186,9 +186,10 @@ void CheckBatchGrowth(const JobSpec& job, Problems& problems) {
                  "adaptive is only valid with another schedule (got schedule: noise_scale)");
   }
   const uint64_t first = job.rule.quorum * job.task.gradient_examples();
-  if (job.schedule.largest_batch != 0 && job.schedule.largest_batch < first) {
+  const uint64_t largest = job.schedule.growth.largest_batch;
+  if (largest != 0 && largest < first) {
     problems.Add("largest_batch", absl::StrCat("below the first batch (expected 0 or at least ",
-                                               first, ", got ", job.schedule.largest_batch, ")"));
+                                               first, ", got ", largest, ")"));
   }
 }
 

@@ -321,10 +321,10 @@ TEST(JobSpecTest, AGrowingBatchRefusesSettingsThatItWouldChange) {
   JobSpec small = grows;
   small.task.batch_size = 8;
   small.task.accumulate = 4;
-  small.schedule.largest_batch = 63;
+  small.schedule.growth.largest_batch = 63;
   EXPECT_EQ(Error(small),
             "largest_batch: below the first batch (expected 0 or at least 64, got 63)");
-  small.schedule.largest_batch = 64;
+  small.schedule.growth.largest_batch = 64;
   EXPECT_EQ(Error(small), "");
 }
 

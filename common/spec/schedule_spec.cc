@@ -27,6 +27,7 @@ Problems ScheduleSpec::Validate() const {
   }
   problems.RequireFraction("decay_factor", decay_factor);
   problems.Require(power >= 0 && power <= kLargestPower, "power", "0 to 1000000", power);
+  problems.RequirePositiveFloat("growth_ratio", growth.ratio);
   return problems;
 }
 
@@ -37,7 +38,9 @@ std::ostream& operator<<(std::ostream& out, const ScheduleSpec& spec) {
     out << " decay_factor " << spec.decay_factor;
   }
   if (spec.kind == ScheduleKind::kPolynomial) out << " power " << spec.power;
-  if (spec.grows_batch()) out << " largest_batch " << spec.largest_batch;
+  if (spec.grows_batch()) {
+    out << " largest_batch " << spec.growth.largest_batch << " growth_ratio " << spec.growth.ratio;
+  }
   return out;
 }
 

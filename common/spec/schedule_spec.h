@@ -20,6 +20,14 @@ inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polyn
 
 std::ostream& operator<<(std::ostream& out, ScheduleKind kind);
 
+// When the batch of an update doubles (server/core/update/batch_growth.h).
+struct GrowthSpec {
+  uint64_t largest_batch = 0;  // examples in an update; 0: a tenth of the training set
+  double ratio = 1;            // growth_ratio: the noise scale, divided by the next batch
+
+  bool operator==(const GrowthSpec&) const = default;
+};
+
 struct ScheduleSpec {
   ScheduleKind kind = ScheduleKind::kConstant;
   double learning_rate = 0.01;
@@ -27,8 +35,7 @@ struct ScheduleSpec {
   std::vector<double> decay_at = {};  // kStep: parts of the run after which the rate drops
   double decay_factor = 0.1;          // kStep: the factor that multiplies the rate at each decay_at
   double power = 1;                   // kPolynomial: the exponent
-  // kNoiseScale: the largest number of examples in an update; 0: a tenth of the training set.
-  uint64_t largest_batch = 0;
+  GrowthSpec growth = {};             // kNoiseScale
 
   // Returns whether the batch of an update grows during the run.
   bool grows_batch() const { return kind == ScheduleKind::kNoiseScale; }

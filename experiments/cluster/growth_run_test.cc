@@ -114,6 +114,15 @@ TEST(GrowthRunTest, EveryExampleIsTrainedOnOnceWhileTheBatchGrows) {
   EXPECT_NEAR(result->seconds(), 0.1 * kDataExamples * kEpochs / kWorkers / kBatch, 2);
 }
 
+TEST(GrowthRunTest, ALargerRatioMakesMoreUpdates) {
+  RunSpec spec = SpecOf(Rule::Sync(kWorkers));
+  const auto early = RunJob(spec, std::make_shared<Trained>());
+  spec.job.schedule.growth.ratio = 8;
+  const auto late = RunJob(spec, std::make_shared<Trained>());
+  ASSERT_TRUE(early.ok() && late.ok()) << early.status() << late.status();
+  EXPECT_GT(late->updates(), early->updates());
+}
+
 TEST(GrowthRunTest, TheNumberOfThreadsChangesNothing) {
   RunSpec spec = SpecOf(Rule::Backup(kWorkers, 1));
   spec.machines.mutable_compute()->set_distribution(ComputeTime::Distribution::exponential);

@@ -16,7 +16,7 @@ LabLead::LabLead(const JobSpec& job, uint64_t planned_examples)
       dealer_(job.rule.workers, job.lease) {
   for (uint32_t w = 0; w < job.rule.workers; ++w) workers_.push_back(WorkerId{w});
   if (!job.schedule.grows_batch()) return;
-  growth_.emplace(job.schedule.largest_batch, dealer_);
+  growth_.emplace(job.schedule.growth, dealer_);
   growth_->Begin(job.task, planned_examples);
 }
 

@@ -112,9 +112,8 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
       dealer_(options_.rule.workers, options_.lease),
       deal_lead_(
           dealer_, model_, journal_, clock, [this] { return scaler_.rule(); }, control_.post(),
-          options_.largest_batch.has_value()
-              ? std::make_unique<GrowthLead>(*options_.largest_batch, dealer_)
-              : nullptr),
+          options_.growth.has_value() ? std::make_unique<GrowthLead>(*options_.growth, dealer_)
+                                      : nullptr),
       joins_(membership_, admission_, deal_lead_, clock,
              [this](const JoinCall& call, Incarnation incarnation) {
                AdmitWorker(call, incarnation);
@@ -495,7 +494,7 @@ void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>&
 absl::Status Job::CheckMode(const Rule& rule) const {
   Problems problems =
       ModeProblems(rule, options_.sparse_updates, options_.publish, options_.staleness,
-                   options_.largest_batch.has_value(), options_.clip_norm);
+                   options_.growth.has_value(), options_.clip_norm);
   const bool keeps_only_checkpoints =
       options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
   if (keeps_only_checkpoints && rule.fold != options_.rule.fold) {

@@ -44,6 +44,7 @@
 #include "common/ids.h"
 #include "common/spec/push_spec.h"
 #include "common/spec/rule.h"
+#include "common/spec/schedule_spec.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
 #include "common/time/trace.h"
@@ -95,8 +96,7 @@ struct JobOptions {
   std::vector<GroupUpdate> group_updates;  // the update of each parameter group, from group 0
   SparseUpdateSpec sparse_updates;
   StalenessSpec staleness;
-  // ScheduleSpec::largest_batch of `schedule: noise_scale`; nullopt: the batch does not grow.
-  std::optional<uint64_t> largest_batch;
+  std::optional<GrowthSpec> growth;       // nullopt: the batch does not grow
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
   std::optional<AdaptiveSpec> adaptive;   // push: adaptive; needs durability: checkpoint
   double clip_norm = 0;  // JobSpec::clip_norm; above 0 only in mode sync without an event log

@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   ASSIGN_OR_RETURN(options.group_updates, MakeGroupUpdates(options.groups, spec.schedule));
   options.sparse_updates = spec.sparse_updates;
   options.staleness = spec.staleness;
-  if (spec.schedule.grows_batch()) options.largest_batch = spec.schedule.largest_batch;
+  if (spec.schedule.grows_batch()) options.growth = spec.schedule.growth;
   options.publish = spec.publish;
   options.adaptive = spec.push.adaptive;
   options.clip_norm = spec.clip_norm;

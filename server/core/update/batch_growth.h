@@ -3,7 +3,7 @@
 // about the noise scale, twice the batch needs fewer updates and not many more examples (McCandlish
 // et al. 2018, arXiv 1812.06162, section 2).
 //
-//   B doubles if   2 B <= largest_batch   and   2 B |G|^2 <= S
+//   B doubles if   2 B <= largest_batch   and   2 B ratio |G|^2 <= S
 //                  after each of kRounds measured rounds in succession
 //
 // B never becomes smaller. The learning rate stays: a growing batch reduces the noise of SGD as a
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "common/spec/schedule_spec.h"
 #include "server/core/update/gradient_noise.h"
 
 namespace thinwire {
@@ -21,14 +22,15 @@ class BatchGrowth {
  public:
   static constexpr uint64_t kRounds = 3;
 
-  explicit BatchGrowth(uint64_t largest_batch) : largest_batch_(largest_batch) {}
+  // With a SPEC.largest_batch of 0, no batch grows.
+  explicit BatchGrowth(const GrowthSpec& spec) : spec_(spec) {}
 
   // Returns whether BATCH, the examples of an update, doubles now. NOISE has the sums over shards.
   // Call it after every measured round, or less often.
   bool Doubles(const NoiseEstimate& noise, uint64_t batch);
 
  private:
-  const uint64_t largest_batch_;
+  const GrowthSpec spec_;
   uint64_t batch_ = 0;         // of the last call
   uint64_t failed_round_ = 0;  // the last round after which the batch was new or large enough
 };

@@ -11,7 +11,7 @@ NoiseEstimate Noise(double scale, uint64_t rounds) {
 }
 
 TEST(BatchGrowthTest, ABatchDoublesAfterThreeRoundsAboveTheNextBatch) {
-  BatchGrowth growth(1000);
+  BatchGrowth growth({.largest_batch = 1000});
   EXPECT_FALSE(growth.Doubles({}, 64)) << "nothing is measured yet";
   EXPECT_FALSE(growth.Doubles(Noise(128, 1), 64));
   EXPECT_FALSE(growth.Doubles(Noise(128, 1), 64)) << "the same round";
@@ -19,8 +19,15 @@ TEST(BatchGrowthTest, ABatchDoublesAfterThreeRoundsAboveTheNextBatch) {
   EXPECT_TRUE(growth.Doubles(Noise(128, 3), 64));
 }
 
+TEST(BatchGrowthTest, ALargerRatioDelaysTheGrowth) {
+  BatchGrowth growth({.largest_batch = 1000, .ratio = 4});
+  growth.Doubles({}, 64);
+  EXPECT_FALSE(growth.Doubles(Noise(511, 3), 64));
+  EXPECT_TRUE(growth.Doubles(Noise(512, 6), 64));
+}
+
 TEST(BatchGrowthTest, ANoiseScaleBelowTheNextBatchBeginsTheCountAnew) {
-  BatchGrowth growth(1000);
+  BatchGrowth growth({.largest_batch = 1000});
   growth.Doubles({}, 64);
   growth.Doubles(Noise(200, 2), 64);
   EXPECT_FALSE(growth.Doubles(Noise(127, 3), 64));
@@ -29,7 +36,7 @@ TEST(BatchGrowthTest, ANoiseScaleBelowTheNextBatchBeginsTheCountAnew) {
 }
 
 TEST(BatchGrowthTest, AGrownBatchWaitsForRoundsOfItsOwn) {
-  BatchGrowth growth(1000);
+  BatchGrowth growth({.largest_batch = 1000});
   growth.Doubles({}, 64);
   ASSERT_TRUE(growth.Doubles(Noise(500, 3), 64));
   EXPECT_FALSE(growth.Doubles(Noise(500, 4), 128));
@@ -38,7 +45,7 @@ TEST(BatchGrowthTest, AGrownBatchWaitsForRoundsOfItsOwn) {
 }
 
 TEST(BatchGrowthTest, NoBatchExceedsTheLargest) {
-  BatchGrowth growth(255);
+  BatchGrowth growth({.largest_batch = 255});
   growth.Doubles({}, 64);
   EXPECT_TRUE(growth.Doubles(Noise(1e6, 3), 64));
   growth.Doubles(Noise(1e6, 4), 128);
@@ -46,7 +53,7 @@ TEST(BatchGrowthTest, NoBatchExceedsTheLargest) {
 }
 
 TEST(BatchGrowthTest, AGradientBelowItsNoiseCountsAsALargeNoiseScale) {
-  BatchGrowth growth(1000);
+  BatchGrowth growth({.largest_batch = 1000});
   growth.Doubles({}, 64);
   EXPECT_TRUE(growth.Doubles({.variance = 1, .squared_gradient = -1e-9, .rounds = 3}, 64));
   growth.Doubles({}, 128);
@@ -55,7 +62,7 @@ TEST(BatchGrowthTest, AGradientBelowItsNoiseCountsAsALargeNoiseScale) {
 }
 
 TEST(BatchGrowthTest, ARestartedServerMeasuresAnew) {
-  BatchGrowth growth(1000);
+  BatchGrowth growth({.largest_batch = 1000});
   growth.Doubles(Noise(1, 50), 64);
   EXPECT_FALSE(growth.Doubles(Noise(500, 1), 64));
   EXPECT_FALSE(growth.Doubles(Noise(500, 3), 64));

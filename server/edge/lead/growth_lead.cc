@@ -18,8 +18,10 @@ void GrowthLead::Begin(const TaskSpec& task, uint64_t planned_examples) {
   if (begun()) return;
   task_ = task;
   epoch_examples_ = planned_examples / task.epochs;
-  const uint64_t wanted = largest_batch_ == 0 ? epoch_examples_ / 10 : largest_batch_;
-  growth_.emplace(std::min(wanted, epoch_examples_));
+  GrowthSpec spec = spec_;
+  if (spec.largest_batch == 0) spec.largest_batch = epoch_examples_ / 10;
+  spec.largest_batch = std::min(spec.largest_batch, epoch_examples_);
+  growth_.emplace(spec);
 }
 
 bool GrowthLead::Update(const NoiseEstimate& noise, Step largest_next, const Rule& rule) {

@@ -14,6 +14,7 @@
 
 #include "common/ids.h"
 #include "common/spec/rule.h"
+#include "common/spec/schedule_spec.h"
 #include "common/spec/task_spec.h"
 #include "proto/control.pb.h"
 #include "server/core/update/batch_growth.h"
@@ -24,9 +25,8 @@ namespace thinwire {
 
 class GrowthLead {
  public:
-  // LARGEST_BATCH: ScheduleSpec::largest_batch. DEALER must outlive this object.
-  GrowthLead(uint64_t largest_batch, Dealer& dealer)
-      : largest_batch_(largest_batch), dealer_(dealer) {}
+  // DEALER must outlive this object.
+  GrowthLead(const GrowthSpec& spec, Dealer& dealer) : spec_(spec), dealer_(dealer) {}
 
   // Sets the task of the workers, unless an earlier call has set it. PLANNED_EXAMPLES are those of
   // all epochs. REQUIRES: TASK is valid.
@@ -44,7 +44,7 @@ class GrowthLead {
   void FillIn(StatusReply& reply) const;
 
  private:
-  const uint64_t largest_batch_;
+  const GrowthSpec spec_;
   Dealer& dealer_;
   TaskSpec task_;
   uint64_t epoch_examples_ = 0;

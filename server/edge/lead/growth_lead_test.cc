@@ -44,7 +44,7 @@ class GrowthLeadTest : public testing::Test {
   }
 
   Dealer dealer_{3, absl::Seconds(10)};
-  GrowthLead growth_{0, dealer_};
+  GrowthLead growth_{{}, dealer_};
   uint64_t rounds_ = 0;
   double seconds_ = 100;
 };
@@ -60,6 +60,22 @@ TEST_F(GrowthLeadTest, ASmallNoiseScaleKeepsTheBatch) {
   MeasureOften(47, 0);
   EXPECT_EQ(dealer_.accumulate(), 0u);
   EXPECT_EQ(Announce(), 0u);
+}
+
+TEST_F(GrowthLeadTest, TheRatioIsThatOfTheJob) {
+  Dealer dealer(3, absl::Seconds(10));
+  GrowthLead growth({.ratio = 4}, dealer);
+  growth.Begin({.batch_size = 8, .epochs = 5}, 10000);
+  const auto measure_often = [&growth](double scale, uint64_t first_round) {
+    for (uint64_t i = 0; i < 10; ++i) {
+      growth.Update({.variance = scale, .squared_gradient = 1, .rounds = first_round + i}, Step{0},
+                    Rule::Sync(3));
+    }
+  };
+  measure_often(4 * 48 - 1, 1);
+  EXPECT_EQ(dealer.accumulate(), 0u);
+  measure_often(4 * 48, 11);
+  EXPECT_EQ(dealer.accumulate(), 2u);
 }
 
 TEST_F(GrowthLeadTest, ABatchGrowsAgainWhenTheLastGrowthIsInForce) {
@@ -118,14 +134,14 @@ TEST_F(GrowthLeadTest, TheWishAsksForTheWorkersOfTheSameBatch) {
 
 TEST_F(GrowthLeadTest, AStepOfAWorkerStaysBelowItsLimit) {
   Dealer dealer(3, absl::Seconds(10));
-  GrowthLead growth(1u << 30, dealer);
+  GrowthLead growth({.largest_batch = 1u << 30}, dealer);
   growth.Begin({.batch_size = 1u << 19, .epochs = 1}, 1u << 30);
   for (uint64_t i = 1; i < 10; ++i) {
     growth.Update({.variance = 1e12, .squared_gradient = 1, .rounds = i}, Step{0}, Rule::Sync(3));
   }
   EXPECT_EQ(dealer.accumulate(), 2u);
   Dealer full(3, absl::Seconds(10));
-  GrowthLead none(1u << 30, full);
+  GrowthLead none({.largest_batch = 1u << 30}, full);
   none.Begin({.batch_size = 1u << 20, .epochs = 1}, 1u << 30);
   for (uint64_t i = 1; i < 10; ++i) {
     none.Update({.variance = 1e12, .squared_gradient = 1, .rounds = i}, Step{0}, Rule::Sync(3));
