@@ -118,9 +118,19 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
              [this](const JoinCall& call, Incarnation incarnation) {
                AdmitWorker(call, incarnation);
              }),
+      // The changes are numbered from the epoch, and not by the clock, so that a suspended earlier
+      // process that continues stays below this one, and a clock that is set back does no harm.
       scaler_(
-          options_.name, options_.rule, options_.server_count, peers.get(), control_.post(),
-          {.reserve = [this](uint32_t workers) { return model_.Reserve(workers); },
+          options_.rule, options_.server_count, identity_.leads() ? options_.epoch.value : 0,
+          peers.get(), control_.post(),
+          {.request =
+               [this] {
+                 SetModeRequest request;
+                 request.set_job(identity_.job);
+                 request.set_run(identity_.run.value);
+                 return request;
+               },
+           .reserve = [this](uint32_t workers) { return model_.Reserve(workers); },
            .check_mode = [this](const Rule& rule) { return CheckMode(rule); },
            .step_ahead = [this] { return deal_lead_.StepAhead(); },
            .apply = [this](const RuleEvent& event,
@@ -474,21 +484,26 @@ void Job::SetMode(SetModeRequest request, Done<SetModeReply> done) {
   });
 }
 
+absl::Status Job::CheckSetMode(const SetModeRequest& request) const {
+  RETURN_IF_ERROR(CheckRuleChange(request.job()));
+  // Only a lead states its run. An operator calls the lead.
+  const bool of_lead = request.run() != 0;
+  if (!of_lead) return leads() ? absl::OkStatus() : NotTheLead(options_.server);
+  RETURN_IF_ERROR(identity_.CheckFollows());
+  return identity_.CheckRun("server 0", RunId{request.run()});
+}
+
 void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>& done) {
-  const absl::Status status = CheckRuleChange(request.job());
+  const absl::Status status = CheckSetMode(request);
   if (!status.ok()) return done(status);
-  if (leads()) {
-    return scaler_.SetMode(request, [this, done](const absl::StatusOr<SetModeReply>& reply) {
-      if (reply.ok() && tuner_.enabled()) {
-        LOG(INFO) << "the mode of the operator ends auto_backup and auto_slack in this process";
-        tuner_.Stop();
-      }
-      done(reply);
-    });
-  }
-  // Only the lead states the job. An operator calls the lead.
-  if (!request.job().empty()) return scaler_.Follow(request, done);
-  done(NotTheLead(options_.server));
+  if (!leads()) return scaler_.Follow(request, done);
+  scaler_.SetMode(request, [this, done](const absl::StatusOr<SetModeReply>& reply) {
+    if (reply.ok() && tuner_.enabled()) {
+      LOG(INFO) << "the mode of the operator ends auto_backup and auto_slack in this process";
+      tuner_.Stop();
+    }
+    done(reply);
+  });
 }
 
 absl::Status Job::CheckMode(const Rule& rule) const {

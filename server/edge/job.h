@@ -102,7 +102,7 @@ struct JobOptions {
   double clip_norm = 0;  // JobSpec::clip_norm; above 0 only in mode sync without an event log
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
-  Epoch epoch;
+  Epoch epoch;            // larger than those of earlier processes of this server
   RunId run{1};           // the run that server 0 begins; not 0; the other servers ignore it
   std::string token_key;  // the key of this run's tokens; "": the job makes no tokens
   Generation generation{1};
@@ -180,7 +180,8 @@ class Job {
   // Changes the number of workers (scaler.h). Errors: those of Scaler; FailedPrecondition for
   // another job or before the first Join.
   void Scale(ScaleRequest request, Done<ScaleReply> done);
-  // Changes the mode (scaler.h). Errors: as for Scale.
+  // Changes the mode (scaler.h), at the lead. At another server, applies the rule of the lead, which
+  // states its run. Errors: as for Scale; FailedPrecondition for another run or an old change.
   void SetMode(SetModeRequest request, Done<SetModeReply> done);
   // With `worker`, tells the worker's process to leave. Without it, calls JobOptions::drained after
   // the reply. Errors: FailedPrecondition for another job or a worker that is not live;
@@ -224,6 +225,7 @@ class Job {
   absl::Status CheckLeave(const LeaveRequest& request) const;
   void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
   void HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>& done);
+  absl::Status CheckSetMode(const SetModeRequest& request) const;
   // Returns an error if an operator's request to change the rule of JOB cannot be performed now.
   absl::Status CheckRuleChange(const std::string& job) const;
   // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.

@@ -87,11 +87,7 @@ void JobCheckpoints::SaveAt(Step step) {
 
 absl::Status JobCheckpoints::CheckFollower(const std::string& job) const {
   RETURN_IF_ERROR(parts_.identity.CheckJob(job));
-  if (parts_.identity.leads()) {
-    return absl::InvalidArgumentError(
-        "server: this is server 0, which leads (expected another server); see --addresses of "
-        "server 0");
-  }
+  RETURN_IF_ERROR(parts_.identity.CheckFollows());
   if (aligned()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("server ", parts_.identity.server.value,

@@ -5,6 +5,13 @@
 
 namespace thinwire {
 
+absl::Status JobIdentity::CheckFollows() const {
+  if (!leads()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "server: this is server 0, which leads (expected another server); see --addresses of server "
+      "0");
+}
+
 absl::Status JobIdentity::CheckJob(const std::string& got) const {
   if (got == job) return absl::OkStatus();
   return absl::FailedPreconditionError(

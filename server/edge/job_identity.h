@@ -21,6 +21,8 @@ struct JobIdentity {
   // Returns whether this server is the lead.
   bool leads() const { return server == ServerId{0}; }
 
+  // Returns InvalidArgument if this server is the lead, which performs no request of a lead.
+  absl::Status CheckFollows() const;
   // Return FailedPrecondition if a request states another job, or SENDER states another run.
   absl::Status CheckJob(const std::string& got) const;
   absl::Status CheckRun(std::string_view sender, RunId got) const;

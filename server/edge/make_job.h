@@ -25,9 +25,9 @@ namespace thinwire {
 struct ServerSettings {
   ServerId server;
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
-  Epoch epoch;                // identifies this start of the server process
-  RunId run{1};               // the run that server 0 begins; drawn at random by `main`
-  std::string token_key;      // the key of this run's tokens; drawn at random by `main`
+  Epoch epoch;   // identifies this start of the server process; larger than those of earlier starts
+  RunId run{1};  // the run that server 0 begins; drawn at random by `main`
+  std::string token_key;  // the key of this run's tokens; drawn at random by `main`
   uint64_t memory_budget_bytes = std::numeric_limits<uint64_t>::max();  // see JobOptions
   // The job configuration that every worker must have. nullopt: the server does not compare
   // configurations.

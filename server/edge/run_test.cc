@@ -303,6 +303,35 @@ TEST_F(RunTest, ALeaveOfAnotherRunIsRefused) {
   }
 }
 
+TEST_F(RunTest, OnlyTheNewestRuleOfTheLeadOfThisRunIsFollowed) {
+  const JoinReply joined = JoinAll(0).value();
+  const auto set_slack = [this](uint32_t server, uint64_t run, uint64_t change, uint32_t slack) {
+    SetModeRequest request;
+    request.set_run(run);
+    request.set_change(change);
+    request.mutable_consistency()->set_mode(Consistency::Mode::ssp);
+    request.mutable_consistency()->set_workers(4);
+    request.mutable_consistency()->set_slack(slack);
+    Pending<SetModeReply> pending;
+    jobs_[server]->SetMode(request, pending.done());
+    return pending.Get().status();
+  };
+  EXPECT_EQ(set_slack(0, 0, 0, 1), absl::OkStatus()) << "of an operator";
+  EXPECT_EQ(Status(1).slack(), 1u);
+  const uint64_t newest = EpochOf(0) + 1;
+  ExpectRefused(set_slack(1, joined.run(), newest - 1, 2), "change: not the newest one");
+  ExpectRefused(set_slack(1, joined.run() + 1, newest + 1, 3),
+                "server 1 lost its state: server 0 belongs to another run");
+  EXPECT_EQ(set_slack(1, 0, newest + 1, 4).code(), absl::StatusCode::kInvalidArgument)
+      << "an operator calls the lead";
+  EXPECT_EQ(Status(1).slack(), 1u);
+  EXPECT_EQ(set_slack(1, joined.run(), newest + 1, 5), absl::OkStatus());
+  EXPECT_EQ(Status(1).slack(), 5u);
+  EXPECT_EQ(set_slack(0, joined.run(), newest + 2, 6).code(), absl::StatusCode::kInvalidArgument)
+      << "the lead follows no lead";
+  EXPECT_EQ(Status(0).slack(), 1u);
+}
+
 TEST_F(RunTest, AnAdmissionMeantForAnotherServerIsRefused) {
   AdmitRequest request;
   request.set_job("train");

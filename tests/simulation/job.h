@@ -43,6 +43,7 @@ enum class BrokenRule : uint8_t {
   kRollbackToAnotherStep,  // each server rolls back to its own newest checkpoint
   kClippedByOwnNorm,       // a shard clips a round by the norm of its own part
   kRuleNotPassedOn,        // a lead that is started again does not pass its rule on
+  kOldRuleFollowed,        // a server performs requests of the lead that arrive after newer ones
 };
 
 inline constexpr const char* kBrokenRuleNames[] = {"none",
@@ -51,7 +52,8 @@ inline constexpr const char* kBrokenRuleNames[] = {"none",
                                                    "residual-of-another-step",
                                                    "rollback-to-another-step",
                                                    "clipped-by-own-norm",
-                                                   "rule-not-passed-on"};
+                                                   "rule-not-passed-on",
+                                                   "old-rule-followed"};
 
 struct Job {
   Rule rule;

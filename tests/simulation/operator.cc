@@ -68,6 +68,7 @@ void Operator::Call(Server& lead) {
     text << "the operator calls for " << rule;
     trace_(text.str());
   }
+  succeeded_ = false;
   called_at_ = now_;
   next_call_ = now_ + 20 + random_.Below(80);
   lead.SetMode(request, [this, rule, call = ++call_](const absl::StatusOr<SetModeReply>& reply) {
@@ -78,6 +79,7 @@ void Operator::Call(Server& lead) {
 void Operator::OnReply(const Rule& rule, const absl::Status& status) {
   if (trace_ != nullptr) trace_(absl::StrCat("the operator gets: ", status.ToString()));
   called_at_.reset();
+  succeeded_ = status.ok();
   if (status.ok()) confirmed_ = rule;
   if (status.ok() || absl::IsInvalidArgument(status)) --changes_left_;
 }

@@ -38,6 +38,9 @@ class Operator {
   bool waits() const { return called_at_.has_value(); }
   // Returns the rule that all shards must follow at last, or nullopt if the operator does not know.
   const std::optional<Rule>& confirmed() const { return confirmed_; }
+  // Returns whether the lead has confirmed the last call, or there was no call: the shards have
+  // that rule now.
+  bool succeeded() const { return succeeded_; }
 
  private:
   void Call(Server& lead);
@@ -53,6 +56,7 @@ class Operator {
   std::optional<uint64_t> called_at_;  // the tick of the call that waits for its reply
   uint64_t call_ = 0;                  // its number
   std::optional<Rule> confirmed_;
+  bool succeeded_ = true;
 };
 
 }  // namespace thinwire::simulation

@@ -8,6 +8,7 @@ namespace {
 
 // Longer than the longest time of a request.
 constexpr uint64_t kCallTicks = 40;
+constexpr uint64_t kLateTicks = 400;
 
 absl::Status NotSimulated() { return absl::UnimplementedError("not simulated as a call"); }
 
@@ -16,6 +17,17 @@ absl::Status NotSimulated() { return absl::UnimplementedError("not simulated as 
 void PeerWire::Send(std::function<void()> deliver) {
   if (random_.Percent(faults_.lost_percent)) return;
   After(1 + random_.Below(faults_.longest_ticks), std::move(deliver));
+}
+
+void PeerWire::Repeat(ServerId server, std::function<void(Server&)> deliver) {
+  if (!random_.Percent(faults_.twice_percent)) return;
+  After(random_.Below(kLateTicks),
+        [this, server, deliver = std::move(deliver)] { DeliverLate(server, deliver); });
+}
+
+void PeerWire::DeliverLate(ServerId server, const std::function<void(Server&)>& deliver) {
+  if (Server* const process = Find(server)) return deliver(*process);
+  After(1, [this, server, deliver] { DeliverLate(server, deliver); });
 }
 
 void PeerWire::Run(uint64_t now) {
@@ -59,6 +71,9 @@ void SimulatedPeers::Rollback(ServerId, const RollbackRequest&, RollbackDone don
 void SimulatedPeers::SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) {
   Call<SetModeReply>(server, std::move(done), [request](Server& process, SetModeDone reply) {
     process.SetMode(request, std::move(reply));
+  });
+  wire_.Repeat(server, [request](Server& process) {
+    process.SetMode(request, [](const absl::StatusOr<SetModeReply>&) {});
   });
 }
 

@@ -6,6 +6,7 @@
 //   no reply, or one that is lost or too late        DeadlineExceeded
 //
 // A request arrives before the end of its call and before the end of the lead's process, or never.
+// While faults are on, a copy of a request of SetMode may arrive much later.
 // Not thread-safe.
 #ifndef THINWIRE_TESTS_SIMULATION_PEERS_H_
 #define THINWIRE_TESTS_SIMULATION_PEERS_H_
@@ -37,6 +38,9 @@ class PeerWire {
   Server* Find(ServerId server) const { return find_(server); }
   // Calls DELIVER after a random time or, if the message is lost, never.
   void Send(std::function<void()> deliver);
+  // Calls DELIVER, with some probability, after a random time that is longer than most calls, when
+  // SERVER runs.
+  void Repeat(ServerId server, std::function<void(Server&)> deliver);
   void After(uint64_t ticks, std::function<void()> work) {
     due_.emplace(now_ + ticks, std::move(work));
   }
@@ -44,6 +48,8 @@ class PeerWire {
   void Run(uint64_t now);
 
  private:
+  void DeliverLate(ServerId server, const std::function<void(Server&)>& deliver);
+
   SeededRandom random_;
   const std::function<Server*(ServerId)> find_;
   NetworkFaults faults_;

@@ -44,9 +44,16 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
       new_run_(new_run),
       membership_(shared.job.rule.max_workers, kLeaseTicks * kTick),
       admitted_(shared.job.server_count),
-      scaler_(shared.job.name, shared.job.rule, shared.job.server_count, peers.get(),
+      scaler_(shared.job.rule, shared.job.server_count, leads() ? epoch.value : 0, peers.get(),
               PostFunction(),
-              {.reserve = [](uint32_t) { return absl::OkStatus(); },
+              {.request =
+                   [this] {
+                     SetModeRequest request;
+                     request.set_job(identity_.job);
+                     request.set_run(identity_.run.value);
+                     return request;
+                   },
+               .reserve = [](uint32_t) { return absl::OkStatus(); },
                .check_mode = [this](const Rule& rule) { return shared_.job.CheckMode(rule); },
                .step_ahead = [this]() -> absl::StatusOr<Step> { return StepAhead(); },
                .apply = [this](const RuleEvent& event,
@@ -375,7 +382,12 @@ void Server::SetMode(const SetModeRequest& request, const Scaler::SetModeDone& d
     return done(absl::FailedPreconditionError("no worker has joined yet"));
   }
   if (leads()) return scaler_.SetMode(request, done);
-  scaler_.Follow(request, done);
+  if (RunId{request.run()} != identity_.run) {
+    return done(absl::FailedPreconditionError("another run"));
+  }
+  SetModeRequest followed = request;
+  if (shared_.job.broken == BrokenRule::kOldRuleFollowed) followed.set_change(~uint64_t{0});
+  scaler_.Follow(followed, done);
 }
 
 Step Server::StepAhead() const {

@@ -148,6 +148,8 @@ std::string Simulation::Run() {
                    now_ < fault_ticks_ && !options_.job.has_value());
     TickAll();
     if (job_.durability != Durability::kNone) TakeCheckpoints();
+    // No server is started again, so no shard may ever leave the rule.
+    if (job_.durability == Durability::kNone && operator_.succeeded()) CheckRule();
     RestartDead();
     const auto is_violated = [](const ShardLedger& ledger) { return !ledger.violations().empty(); };
     if (!violations_.empty() || std::ranges::any_of(ledgers_, is_violated)) return Violations();
@@ -180,7 +182,7 @@ void Simulation::StartServer(uint32_t i, bool rolled_back) {
       .trace = TraceFunction()};
   machine.start_at = kNever;
   machine.server = std::make_unique<Server>(
-      shared, ServerId{i}, Epoch{++machine.epoch}, RunId{options_.seed + 1},
+      shared, ServerId{i}, Epoch{++machine.epoch << 20}, RunId{options_.seed + 1},
       i == 0 ? std::make_unique<SimulatedPeers>(peer_wire_) : nullptr);
   Trace(absl::StrCat("s", i, " starts"));
   const absl::Status started = machine.server->Start(ClockOf(i), rolled_back);

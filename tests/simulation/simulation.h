@@ -4,7 +4,7 @@
 //   network   lose, duplicate, reorder and delay messages; cut one worker off one server
 //   workers   end and start again, continue although a newer process replaces them, are suspended,
 //             restore saved residuals
-//   peers     lose and delay the calls of the lead
+//   peers     lose and delay the calls of the lead; repeat its changes of the rule much later
 //   servers   end and start again, with or without a loss of power; are suspended; their clocks jump;
 //             a lease runs out at a single shard; in stories, a folder is lost or a record damaged
 //   operator  changes the mode

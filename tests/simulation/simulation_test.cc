@@ -88,11 +88,10 @@ TEST(BrokenRuleTest, ABrokenRuleIsFound) {
     BrokenRule broken;
     uint64_t seed;
   };
-  constexpr Case kCases[] = {{BrokenRule::kVerdictNotSaved, 787},
-                             {BrokenRule::kSentBeforeFlush, 8},
-                             {BrokenRule::kResidualOfAnotherStep, 2},
-                             {BrokenRule::kClippedByOwnNorm, 12},
-                             {BrokenRule::kRuleNotPassedOn, 209}};
+  constexpr Case kCases[] = {
+      {BrokenRule::kVerdictNotSaved, 787},     {BrokenRule::kSentBeforeFlush, 8},
+      {BrokenRule::kResidualOfAnotherStep, 2}, {BrokenRule::kClippedByOwnNorm, 12},
+      {BrokenRule::kRuleNotPassedOn, 20},      {BrokenRule::kOldRuleFollowed, 73}};
   for (const auto& [broken, seed] : kCases) {
     SimulationOptions options = OptionsOf(seed);
     EXPECT_EQ(Simulation(options).Run(), "") << "seed " << seed;

@@ -31,14 +31,14 @@ Consistency ConsistencyOf(const Rule& rule) {
 
 }  // namespace
 
-Scaler::Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* peers, Post post,
+Scaler::Scaler(const Rule& rule, uint32_t server_count, uint64_t change, Peers* peers, Post post,
                Server server)
-    : job_(std::move(job)),
-      first_(rule),
+    : first_(rule),
       server_count_(server_count),
       peers_(peers),
       post_(std::move(post)),
       server_(std::move(server)),
+      change_(change),
       newest_{rule, {}},
       target_(rule.workers) {}
 
@@ -164,6 +164,13 @@ void Scaler::Become(const RuleEvent& event, std::function<void()> then) {
 }
 
 void Scaler::Follow(const SetModeRequest& request, const SetModeDone& done) {
+  if (request.change() < change_) {
+    // Without the number of the request, so that the lead logs the error of all its retries once.
+    return done(absl::FailedPreconditionError(absl::StrCat(
+        "change: not the newest one (expected at least ", change_,
+        "); another process has led this server, or the clock of server 0 was set back")));
+  }
+  change_ = request.change();
   const absl::StatusOr<Rule> rule = RuleFor(request.consistency());
   if (!rule.ok()) return done(rule.status());
   const absl::Status reserved = server_.reserve(rule->workers);
@@ -199,10 +206,10 @@ void Scaler::Change(const RuleEvent& event, std::function<void(const absl::Statu
     Become(event, [done] { done(absl::OkStatus()); });
   };
   if (server_count_ <= 1) return finish(absl::OkStatus());
-  SetModeRequest request;
-  request.set_job(job_);
+  SetModeRequest request = server_.request();
   *request.mutable_consistency() = ConsistencyOf(event.rule);
   request.set_step(event.from.value);
+  request.set_change(++change_);
   const auto replies = std::make_shared<Replies>(Replies{server_count_ - 1, absl::OkStatus()});
   for (uint32_t s = 1; s < server_count_; ++s) {
     const auto on_reply = [this, s, replies, finish](const absl::StatusOr<SetModeReply>& reply) {

@@ -8,8 +8,9 @@
 //   another mode    the new rule begins at a step that no worker begins soon, so that all shards
 //                   change at the same step
 //
-// The lead, server 0, passes the rule on to the other servers before its own shards get it. Lives
-// on the job's control thread.
+// The lead, server 0, passes the rule on to the other servers before its own shards get it. It
+// numbers its changes, so that another server refuses a request that arrives after a newer one.
+// Lives on the job's control thread.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_SCALER_H_
 #define THINWIRE_SERVER_EDGE_LEAD_SCALER_H_
 
@@ -36,6 +37,8 @@ class Scaler {
   using Post = std::function<void(std::function<void()>)>;
   // This server's actions.
   struct Server {
+    // Returns a request of this server, the lead, without a rule: with its job and run.
+    std::function<SetModeRequest()> request;
     // Reserves memory for the connections of this number of workers, instead of the earlier number.
     // Errors: InvalidArgument if they do not fit.
     std::function<absl::Status(uint32_t workers)> reserve;
@@ -50,9 +53,10 @@ class Scaler {
     std::function<void(std::function<void()> then)> record;
   };
 
-  // RULE: the rule of the job file. PEERS, which may be null except at the lead of several servers,
-  // must outlive this object.
-  Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* peers, Post post,
+  // RULE: the rule of the job file. CHANGE: at the lead, its changes get the numbers above this one;
+  // 0 at another server. PEERS, which may be null except at the lead of several servers, must
+  // outlive this object.
+  Scaler(const Rule& rule, uint32_t server_count, uint64_t change, Peers* peers, Post post,
          Server server);
 
   // Sets the rule to that of an earlier process of this server.
@@ -86,7 +90,8 @@ class Scaler {
   // REASON is for the log. Does nothing if FROM is not the newest rule any more, or while another
   // change is not complete.
   void Adjust(const Rule& from, const Rule& to, const std::string& reason);
-  // Applies the rule that the lead passes on. Errors: as those of Scale and SetMode.
+  // Applies the rule that the lead of this run passes on. Errors: as those of Scale and SetMode;
+  // FailedPrecondition if this server has received a newer change.
   void Follow(const SetModeRequest& request, const SetModeDone& done);
   // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any
   // more. Passes the newest rule on if another server may have another one. Only the lead calls
@@ -106,12 +111,12 @@ class Scaler {
   void Change(const RuleEvent& event, std::function<void(const absl::Status&)> done);
   absl::Status CheckIdle() const;
 
-  const std::string job_;
   const Rule first_;
   const uint32_t server_count_;
   Peers* const peers_;
   const Post post_;
   const Server server_;
+  uint64_t change_;  // the number of the newest change that this server has sent or received
   RuleEvent newest_;
   uint32_t target_;
   absl::Status last_error_;  // of the last reduction

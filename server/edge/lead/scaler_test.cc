@@ -57,10 +57,10 @@ Rule WithMost(Rule rule, uint32_t max_workers) {
 }
 
 // Returns the lead's request for mode sync with this number of workers.
-SetModeRequest Workers(uint32_t workers) {
+SetModeRequest Workers(uint32_t workers, uint64_t change = 1) {
   SetModeRequest request;
-  request.set_job("train");
   request.mutable_consistency()->set_workers(workers);
+  request.set_change(change);
   return request;
 }
 
@@ -72,10 +72,17 @@ Consistency ModeOf(Consistency::Mode::Value mode) {
 
 class ScalerTest : public testing::Test {
  protected:
-  Scaler Make(const Rule& rule, uint32_t server_count = 1) {
-    return Scaler("train", rule, server_count, &peers_,
+  Scaler Make(const Rule& rule, uint32_t server_count = 1, uint64_t change = 0) {
+    return Scaler(rule, server_count, change, &peers_,
                   [](const std::function<void()>& work) { work(); },
-                  {.reserve =
+                  {.request =
+                       [] {
+                         SetModeRequest request;
+                         request.set_job("train");
+                         request.set_run(9);
+                         return request;
+                       },
+                   .reserve =
                        [this](uint32_t workers) {
                          if (workers > room_) return absl::InvalidArgumentError("no room");
                          reserved_ = workers;
@@ -184,6 +191,37 @@ TEST_F(ScalerTest, AnotherServerFollowsTheLead) {
   scaler.Follow(Workers(4), ignore);
   EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(4), 8)));
   EXPECT_EQ(scaler.target(), 4u);
+}
+
+TEST_F(ScalerTest, AnOldChangeOfTheLeadIsRefused) {
+  Scaler scaler = Make(WithMost(Rule::Sync(2), 8));
+  const auto follow = [&](const SetModeRequest& request) {
+    scaler.Follow(request, [this](auto reply) { mode_reply_ = std::move(reply); });
+    return mode_reply_->status();
+  };
+  EXPECT_EQ(follow(Workers(4, 7)), absl::OkStatus());
+  EXPECT_EQ(follow(Workers(4, 7)), absl::OkStatus()) << "the lead may not have the first reply";
+  EXPECT_EQ(follow(Workers(3, 6)),
+            absl::FailedPreconditionError(
+                "change: not the newest one (expected at least 7); another process has led this "
+                "server, or the clock of server 0 was set back"));
+  room_ = 5;
+  EXPECT_EQ(follow(Workers(6, 9)), absl::InvalidArgumentError("no room"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(follow(Workers(5, 8)))) << "older than the refused one";
+  EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(4), 8)));
+}
+
+TEST_F(ScalerTest, TheLeadNumbersItsChanges) {
+  Scaler scaler = Make(WithMost(Rule::Sync(2), 8), 2, /*change=*/50);
+  Scale(scaler, 4);
+  EXPECT_EQ(peers_.newest().job(), "train");
+  EXPECT_EQ(peers_.newest().run(), 9u);
+  EXPECT_EQ(peers_.newest().change(), 51u);
+  peers_.Answer(absl::UnavailableError("refused"));
+  EXPECT_EQ(peers_.newest().change(), 52u) << "the earlier rule replaces the later one";
+  peers_.Answer(absl::UnavailableError("refused"));
+  scaler.Tick(/*may_shrink=*/false);
+  EXPECT_EQ(peers_.newest().change(), 53u);
 }
 
 TEST_F(ScalerTest, MoreWorkersThanFitIntoTheMemoryAreRefused) {
