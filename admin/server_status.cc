@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "admin/html.h"
 #include "proto/precision.pb.h"
+#include "proto/precision_text.h"
 
 namespace thinwire {
 namespace {
@@ -341,7 +342,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     if (reply->precision_decisions_size() > 0) {
       const PrecisionDecision& last = *reply->precision_decisions().rbegin();
       summary.push_choice =
-          absl::StrCat(last.chosen(), " up to step ", CountText(last.next_step()));
+          absl::StrCat(ChosenText(last), " up to step ", CountText(last.next_step()));
     }
     if (reply->insecure()) summary.insecure.push_back(server.server().value);
     for (const Verdict& verdict : kVerdicts) {

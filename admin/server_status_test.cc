@@ -195,9 +195,10 @@ TEST(JobSummaryTest, TheLeadStatesTheLastDecisionOfAdaptivePrecision) {
   PrecisionDecision& last = *reply.add_precision_decisions();
   last.set_chosen("fp8_e5m2");
   last.set_next_step(1100);
+  last.set_layers("matrices");
   servers[0].Add(reply, kStart);
-  EXPECT_EQ(SummaryOf(servers, kStart).push_choice, "fp8_e5m2 up to step 1,100");
-  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("fp8_e5m2 up to step 1,100"));
+  EXPECT_EQ(SummaryOf(servers, kStart).push_choice, "fp8_e5m2 for matrices up to step 1,100");
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("fp8_e5m2 for matrices up to step 1,100"));
 }
 
 TEST(JobSummaryTest, AJobWithoutAnswersIsEmpty) {

@@ -178,7 +178,7 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
   }
   if (rollback.has_value()) RETURN_IF_ERROR(RollBackTo(first));
   RETURN_IF_ERROR(StartResiduals(files, replies, first, rollback.has_value()));
-  RETURN_IF_ERROR(UseArm(replies[0]));
+  RETURN_IF_ERROR(UseArms(replies[0]));
   next_ = first;
   // Marks the parameters of every shard as missing before the event loop starts, so that a
   // WaitTensor right after Join blocks until the parameters arrive.
@@ -188,23 +188,27 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
   return first;
 }
 
-absl::Status Client::UseArm(const JoinReply& reply) {
+absl::Status Client::UseArms(const JoinReply& reply) {
   report_->ClearTests();
   trial_.reset();
+  measures_errors_ = false;
+  encoder_->MeasureErrors(false);
   if (options_.arms.empty()) return absl::OkStatus();
-  if (reply.push_candidate() >= options_.arms.size()) {
+  const auto& candidates = reply.push_candidates();
+  const auto unknown = [this](uint32_t arm) { return arm >= options_.arms.size(); };
+  if (candidates.size() != kTensorKinds || std::ranges::any_of(candidates, unknown)) {
     return client::WithServerName(
         transport_, ServerId{0},
-        absl::InternalError(absl::StrCat("push_candidate: unknown (expected below ",
-                                         options_.arms.size(), ", got ", reply.push_candidate(),
-                                         ")")));
+        absl::InternalError(absl::StrCat("push_candidates: expected ", kTensorKinds,
+                                         " numbers below ", options_.arms.size(), ", got [",
+                                         absl::StrJoin(candidates, " "), "]")));
   }
   if (reply.has_trial_step()) trial_ = Step{reply.trial_step()};
-  const AdaptiveSpec::Arm& arm = options_.arms[reply.push_candidate()];
-  LOG(INFO) << "pushed as " << ArmName(arm)
+  KindArms chosen;
+  std::ranges::copy(candidates, chosen.begin());
+  LOG(INFO) << "pushed as " << ArmNames(options_.arms, chosen)
             << (trial_.has_value() ? absl::StrCat(", in a trial from step ", trial_->value) : "");
-  return encoder_->UseCodecs(arm.fastest ? std::vector<CodecSpec>()
-                                         : client::ShardSpecs(arm.codec, partition_));
+  return encoder_->UseCodecs(client::ShardSpecs(options_.arms, chosen, partition_));
 }
 
 absl::Status Client::RollBackTo(Step first) {
@@ -309,6 +313,22 @@ absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known_coun
 }
 
 bool Client::IsDealt(Step step) const { return deals_->Wait(step, absl::ZeroDuration()); }
+
+void Client::StartErrorMeasurement() {
+  measures_errors_ = true;
+  loop_->Run([&] { encoder_->MeasureErrors(true); });
+}
+
+std::optional<double> Client::StopErrorMeasurement() {
+  if (!measures_errors_) return std::nullopt;
+  measures_errors_ = false;
+  double ratio = 0;
+  loop_->Run([&] {
+    encoder_->MeasureErrors(false);
+    ratio = encoder_->error().ratio();
+  });
+  return ratio;
+}
 
 void Client::ReportTest(const PrecisionTest& test) {
   report_->AddTest(test);

@@ -124,6 +124,11 @@ class Client {
   // push: adaptive: returns the first step of the trial in which the present generation of the
   // servers began; nullopt: it began without a trial. The trial may have ended since.
   std::optional<Step> trial() const { return trial_; }
+  // Measures the encoding errors of the pushes between two calls. Stop returns the sum of the
+  // squares of the errors, divided by that of the encoded values; nullopt if nothing is measured, or
+  // if Join has succeeded since Start. REQUIRES: no step is begun.
+  void StartErrorMeasurement();
+  std::optional<double> StopErrorMeasurement();
   // Sends TEST, a test of the model within a trial, to the lead.
   void ReportTest(const PrecisionTest& test);
   // Returns true if an operator has removed this worker, which must leave between two steps.
@@ -282,8 +287,8 @@ class Client {
   // client follows; nullopt at the first Join.
   absl::StatusOr<Step> JoinAndStart(std::span<const std::span<const float>> initial,
                                     std::optional<Generation> rollback);
-  // With push: adaptive, encodes all later pushes with the arm that the lead's REPLY names.
-  absl::Status UseArm(const JoinReply& reply);
+  // With push: adaptive, encodes all later pushes with the arms that the lead's REPLY names.
+  absl::Status UseArms(const JoinReply& reply);
   // Drops the unfinished work of the steps from FIRST on, from which the servers continue.
   absl::Status RollBackTo(Step first);
   // Ends the threads of the exchange and destroys it. Does nothing before Join.
@@ -322,6 +327,7 @@ class Client {
   RunId run_;
   std::string residual_start_;
   std::optional<Step> trial_;
+  bool measures_errors_ = false;
   Step next_;  // the last result of Join or NextStep
   // True from the first call of Ready in a step until NextStep has returned.
   std::atomic<bool> step_is_partial_ = false;

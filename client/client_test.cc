@@ -850,6 +850,10 @@ TEST_F(RollbackTest, AGenerationHasTheCodecThatTheLeadNames) {
   SaveCheckpoint();
   ASSERT_EQ(*Train(Step{0}, GradientOf(Step{0})), Step{1});
   EXPECT_THAT(codecs(), ElementsAre(CodecId::kFp32));
+  EXPECT_EQ(client_->StopErrorMeasurement(), std::nullopt);
+  client_->StartErrorMeasurement();
+  EXPECT_EQ(client_->StopErrorMeasurement(), 0.0) << "no pushes";
+  client_->StartErrorMeasurement();
   PrecisionTest test;
   test.set_step(1);
   test.set_accuracy(0.5);
@@ -863,15 +867,18 @@ TEST_F(RollbackTest, AGenerationHasTheCodecThatTheLeadNames) {
   RollBackAndWait(2);
   ASSERT_EQ(*Join(), Step{0});
   EXPECT_EQ(client_->trial(), std::nullopt);
+  EXPECT_EQ(client_->StopErrorMeasurement(), std::nullopt) << "another generation";
+  client_->StartErrorMeasurement();
   ASSERT_EQ(*Train(Step{0}, GradientOf(Step{0})), Step{1});
   EXPECT_THAT(codecs(), Contains(CodecId::kInt8));
+  EXPECT_GT(client_->StopErrorMeasurement(), 0.0);
   ASSERT_TRUE(client_->RefreshLive().ok());
   EXPECT_TRUE(servers_[0]->tests().empty()) << "they belong to the former generation";
 
   servers_[0]->set_push_candidate(2, std::nullopt);
   RollBackAndWait(3);
   EXPECT_THAT(std::string(Join().status().message()),
-              HasSubstr("push_candidate: unknown (expected below 2, got 2)"));
+              HasSubstr("push_candidates: expected 3 numbers below 2, got [2 2 2]"));
 }
 
 TEST_F(RollbackTest, ARollbackEndsTheWaitForParameters) {

@@ -252,7 +252,7 @@ const std::vector<Condition>& Conditions() {
        "push: auto or fastest, or the candidate fastest of push: adaptive",
        {"push"}},
       {{"adaptive_candidates", "adaptive_speculate_steps", "adaptive_continue_steps",
-        "adaptive_prune"},
+        "adaptive_prune", "adaptive_per_layer"},
        PushIsAdaptive,
        "push: adaptive",
        {"push"}},

@@ -103,6 +103,7 @@ constexpr Case kCases[] = {
     {"adaptive_speculate_steps", "compression", "100", "compression { push: adaptive }", ""},
     {"adaptive_continue_steps", "compression", "1000", "compression { push: adaptive }", ""},
     {"adaptive_prune", "compression", "false", "compression { push: adaptive }", ""},
+    {"adaptive_per_layer", "compression", "true", "compression { push: adaptive }", ""},
     {"pull_density", "compression", "0.01", "compression { pull: delta_randomk }",
      "compression { pull: delta }"},
     {"pull_topk_values", "compression", "fp16", "compression { pull: delta_topk }",
@@ -149,7 +150,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 56u);
+  EXPECT_EQ(fields.size(), 57u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

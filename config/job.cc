@@ -117,7 +117,8 @@ constexpr int kDefaultArms[] = {Push::fp32, Push::fp8_e5m2, Push::table_1, Push:
 AdaptiveSpec AdaptiveSpecOf(const Compression& c) {
   AdaptiveSpec spec{.speculate_steps = c.adaptive_speculate_steps(),
                     .continue_steps = c.adaptive_continue_steps(),
-                    .prune = c.adaptive_prune()};
+                    .prune = c.adaptive_prune(),
+                    .per_layer = c.adaptive_per_layer()};
   std::vector<int> arms(c.adaptive_candidates().begin(), c.adaptive_candidates().end());
   if (arms.empty()) arms.assign(std::begin(kDefaultArms), std::end(kDefaultArms));
   for (const int arm : arms) {
@@ -290,9 +291,6 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
           absl::StrCat("adaptive returns to checkpoints (expected durability: checkpoint, "
                        "got durability: ",
                        Recovery::Durability::Value_Name(config.recovery().durability()), ")"));
-    }
-    if (spec.push.adaptive->prune) {
-      problems.Add("adaptive_prune", "only valid in experiments (expected false, got true)");
     }
   }
   std::vector<Problem> all = problems.list();

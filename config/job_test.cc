@@ -255,11 +255,6 @@ TEST(JobTest, AdaptivePrecisionOfProcessesNeedsCheckpoints) {
   EXPECT_EQ(CheckJob(config).status().message(),
             "push: adaptive returns to checkpoints (expected durability: checkpoint, got "
             "durability: none)");
-  EXPECT_EQ(CheckJob(Parsed("recovery { durability: checkpoint } "
-                            "compression { push: adaptive adaptive_prune: true }"))
-                .status()
-                .message(),
-            "adaptive_prune: only valid in experiments (expected false, got true)");
   EXPECT_TRUE(
       CheckJob(Parsed("recovery { durability: checkpoint } compression { push: adaptive }")).ok());
   const PushSpec push = CheckJob(config, {}, JobUse::kVirtualTime).value().push;
@@ -272,17 +267,18 @@ TEST(JobTest, AdaptivePrecisionOfProcessesNeedsCheckpoints) {
   EXPECT_EQ(push.adaptive->continue_steps, 1000);
 
   const PushSpec given =
-      CheckJob(
-          Parsed("compression { push: adaptive adaptive_candidates: topk density: 0.125 "
-                 "adaptive_speculate_steps: 8 adaptive_continue_steps: 9 adaptive_prune: true }"),
-          {}, JobUse::kVirtualTime)
+      CheckJob(Parsed("compression { push: adaptive adaptive_candidates: topk density: 0.125 "
+                      "adaptive_speculate_steps: 8 adaptive_continue_steps: 9 adaptive_prune: true "
+                      "adaptive_per_layer: true }"),
+               {}, JobUse::kVirtualTime)
           .value()
           .push;
   EXPECT_EQ(*given.adaptive,
             (AdaptiveSpec{.arms = {{.codec = {.id = CodecId::kTopK, .density = .125}}},
                           .speculate_steps = 8,
                           .continue_steps = 9,
-                          .prune = true}));
+                          .prune = true,
+                          .per_layer = true}));
   EXPECT_EQ(CheckJob(Parsed("task { local_steps: 2 } compression { push: adaptive }"), {},
                      JobUse::kVirtualTime)
                 .status()

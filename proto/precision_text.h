@@ -8,8 +8,10 @@
 
 namespace thinwire {
 
+// Returns the chosen candidate: "fp8_e5m2", or "fp8_e5m2 for matrices".
+std::string ChosenText(const PrecisionDecision& decision);
 // Returns the predicted test accuracies of the candidates at the next decision, with their standard
-// deviations: "fp32 71.2 +- 1.0 % at 0.52 s a step, fp8_e5m2 70.9 +- 1.1 % at 0.31 s a step".
+// deviations: "fp32 71.2 +- 1.0 % at 0.52 s a step, table_1 removed (encoding error 1.3)".
 std::string CandidatesText(const PrecisionDecision& decision);
 
 }  // namespace thinwire

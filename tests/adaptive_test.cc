@@ -89,6 +89,30 @@ TEST_F(AdaptiveTest, DiscardedTrialsChangeNothing) {
   EXPECT_EQ(adaptive["final_test_accuracy"], fixed["final_test_accuracy"]);
 }
 
+TEST_F(AdaptiveTest, LayersHaveTheirOwnCodecsAndABadOneIsRemoved) {
+  // Each worker has 560 examples: 56 steps, with decisions at 0, 16 and 32.
+  const auto report =
+      Report({"--model", "cnn", "--train_examples", "1120", "--test_examples", "100",
+              "--error_feedback", "false", "--push", "adaptive", "--adaptive_candidates", "fp32",
+              "--adaptive_candidates", "fp8_e5m2", "--adaptive_candidates", "table_1",
+              "--adaptive_speculate_steps", "8", "--adaptive_continue_steps", "8",
+              "--adaptive_prune", "--adaptive_per_layer"});
+  const auto& decisions = report["precision_decisions"];
+  ASSERT_GE(decisions.size(), 3u);
+  EXPECT_EQ(decisions[0]["layers"], "all");
+  EXPECT_EQ(decisions[1]["layers"], "matrices");
+  EXPECT_EQ(decisions[2]["layers"], "convolutions");
+  ASSERT_EQ(decisions[0]["candidates"].size(), 3u);
+  EXPECT_EQ(decisions[0]["candidates"][0]["encoding_error"], 0);
+  EXPECT_GT(decisions[0]["candidates"][1]["encoding_error"], 0);
+  EXPECT_LT(decisions[0]["candidates"][1]["encoding_error"], 0.1);
+  EXPECT_GT(decisions[0]["candidates"][2]["encoding_error"], 1);
+  EXPECT_TRUE(decisions[0]["candidates"][2]["predicted_accuracy"].is_null());
+  EXPECT_EQ(decisions[1]["candidates"].size(), 2u) << "table_1 is removed";
+  EXPECT_THAT(output_, HasSubstr("table_1 removed (encoding error "));
+  EXPECT_THAT(output_, HasSubstr(" for convolutions up to step "));
+}
+
 // Servers and workers of their own, of which the tests kill some.
 class AdaptiveFailureTest : public testing::Test {
  protected:

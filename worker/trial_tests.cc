@@ -1,14 +1,13 @@
 #include "worker/trial_tests.h"
 
 #include "common/median.h"
-#include "common/spec/push_spec.h"
 
 namespace thinwire {
 
 bool TrialTests::IsDue(uint64_t done) const {
   // Part i ends after trial_steps * i / kTestsPerTrial steps.
   const uint64_t i = (done * kTestsPerTrial + trial_steps_ - 1) / trial_steps_;
-  return i <= kTestsPerTrial && trial_steps_ * i / kTestsPerTrial == done;
+  return i <= kTestsPerTrial && StepsBeforePart(trial_steps_, i) == done;
 }
 
 void TrialTests::Arrive(Step begin, Step step, absl::Duration training) {

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/spec/push_spec.h"
 
 namespace thinwire {
 
@@ -21,6 +22,10 @@ class TrialTests {
   // Returns whether the model is tested when DONE steps of the trial are finished: before its first
   // step, and after each of kTestsPerTrial parts of about equal length.
   bool IsDue(uint64_t done) const;
+  // Returns whether the last part begins after DONE steps.
+  bool BeginsLastPart(uint64_t done) const {
+    return done == StepsBeforePart(trial_steps_, kTestsPerTrial - 1);
+  }
   // Records that the trial that began at BEGIN has arrived at STEP, before which a test is due.
   // TRAINING is the time that the process has trained, without tests.
   void Arrive(Step begin, Step step, absl::Duration training);

@@ -29,6 +29,12 @@ TEST(TrialTestsTest, TheTestsDivideTheTrialIntoEqualParts) {
   }
 }
 
+TEST(TrialTestsTest, TheLastPartBeginsWithTheLastTestButOne) {
+  EXPECT_TRUE(TrialTests(16).BeginsLastPart(14));
+  EXPECT_FALSE(TrialTests(16).BeginsLastPart(16));
+  EXPECT_TRUE(TrialTests(20).BeginsLastPart(17));
+}
+
 TEST(TrialTestsTest, TheTimeOfAStepIsTheMedianOfTheParts) {
   TrialTests tests(16);
   tests.Arrive(Step{100}, Step{100}, absl::Seconds(50));

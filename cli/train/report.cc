@@ -147,17 +147,24 @@ ordered_json DecisionsJson(const std::vector<PrecisionDecision>& decisions) {
   for (const PrecisionDecision& decision : decisions) {
     ordered_json candidates = ordered_json::array();
     for (const auto& candidate : decision.candidate()) {
-      candidates.push_back({{"name", candidate.name()},
-                            {"predicted_accuracy", candidate.predicted_accuracy()},
-                            {"deviation", candidate.deviation()},
-                            {"seconds_per_step", candidate.seconds_per_step()},
-                            {"gain_per_second", candidate.gain_per_second()},
-                            {"gain_deviation", candidate.gain_deviation()}});
+      const auto given = [](bool given, double value) {
+        return given ? ordered_json(value) : ordered_json();
+      };
+      const bool predicted = candidate.has_predicted_accuracy();
+      candidates.push_back(
+          {{"name", candidate.name()},
+           {"predicted_accuracy", given(predicted, candidate.predicted_accuracy())},
+           {"deviation", given(predicted, candidate.deviation())},
+           {"seconds_per_step", candidate.seconds_per_step()},
+           {"gain_per_second", given(predicted, candidate.gain_per_second())},
+           {"gain_deviation", given(predicted, candidate.gain_deviation())},
+           {"encoding_error", given(candidate.has_encoding_error(), candidate.encoding_error())}});
     }
     list.push_back({{"step", decision.step()},
                     {"next_step", decision.next_step()},
                     {"accuracy", decision.accuracy()},
                     {"chosen", decision.chosen()},
+                    {"layers", decision.has_layers() ? decision.layers() : "all"},
                     {"candidates", candidates}});
   }
   return list;
@@ -277,7 +284,7 @@ std::string RollbacksText(const RunRecord& record, bool adaptive) {
 void AddDecisions(const std::vector<PrecisionDecision>& decisions, std::string& table) {
   for (const PrecisionDecision& decision : decisions) {
     AddRow(absl::StrCat("decision at ", decision.step()).c_str(),
-           absl::StrCat(decision.chosen(), " up to step ", decision.next_step(),
+           absl::StrCat(ChosenText(decision), " up to step ", decision.next_step(),
                         ", predicted: ", CandidatesText(decision)),
            table);
   }

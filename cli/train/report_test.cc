@@ -155,16 +155,25 @@ TEST(ReportTest, TheDecisionsOfAdaptivePrecisionAreShown) {
   candidate.set_predicted_accuracy(0.75);
   candidate.set_deviation(0.01);
   candidate.set_seconds_per_step(0.25);
+  candidate.set_encoding_error(0.5);
+  decision.set_layers("convolutions");
+  PrecisionDecision::Candidate& removed = *decision.add_candidate();
+  removed.set_name("table_1");
+  removed.set_encoding_error(1.5);
   result.totals.emplace().decisions = {decision};
   const std::string table = ReportTable(result);
   EXPECT_THAT(table, HasSubstr("16 steps were repeated after 1 rollback, with the returns of "
                                "adaptive precision\n"));
-  EXPECT_THAT(table, HasSubstr("decision at 100          fp32 up to step 1200, predicted: fp32 "
-                               "75.0 +- 1.0 % at 0.25 s a step\n"));
+  EXPECT_THAT(table, HasSubstr("decision at 100          fp32 for convolutions up to step 1200, "
+                               "predicted: fp32 75.0 +- 1.0 % at 0.25 s a step, table_1 removed "
+                               "(encoding error 1.5)\n"));
   const ordered_json shown = ReportJson(result)["precision_decisions"];
   ASSERT_EQ(shown.size(), 1u);
   EXPECT_EQ(shown[0]["chosen"], "fp32");
+  EXPECT_EQ(shown[0]["layers"], "convolutions");
   EXPECT_EQ(shown[0]["candidates"][0]["predicted_accuracy"], 0.75);
+  EXPECT_EQ(shown[0]["candidates"][0]["encoding_error"], 0.5);
+  EXPECT_TRUE(shown[0]["candidates"][1]["predicted_accuracy"].is_null());
 }
 
 TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {

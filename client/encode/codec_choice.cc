@@ -1,10 +1,24 @@
 #include "client/encode/codec_choice.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 
 namespace thinwire::client {
+
+std::vector<CodecSpec> CandidatesOf(TensorKind kind, std::span<const CodecSpec> codecs) {
+  std::vector<CodecSpec> candidates = {{.id = CodecId::kFp32}};
+  for (const CodecSpec& spec : codecs) {
+    const bool fits = kind != TensorKind::kVectors || CarriesParameters(spec.id);
+    if (fits && spec.id != CodecId::kFp32) candidates.push_back(spec);
+  }
+  return candidates;
+}
+
+double DecodeShare(uint32_t worker_count, uint32_t server_count) {
+  return std::max(1.0, static_cast<double>(worker_count) / static_cast<double>(server_count));
+}
 
 double SecondsPerValue(const CodecCost& cost, double goodput) {
   return cost.bytes / goodput + cost.encode_seconds + cost.decode_seconds;

@@ -20,12 +20,14 @@
 #define THINWIRE_CLIENT_ENCODE_CODEC_CHOICE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/codec/table.h"
 #include "common/spec/push_spec.h"
+#include "common/tensor_kind.h"
 
 namespace thinwire::client {
 
@@ -38,6 +40,14 @@ struct CodecCost {
   double encode_seconds = 0;
   double decode_seconds = 0;
 };
+
+// Returns fp32 and those of CODECS that tensors of KIND may use. fp32 is always a candidate, so that
+// it can be chosen if it is the fastest codec. Vectors use dense codecs of 8 bits or more only
+// (docs/decisions/0041).
+std::vector<CodecSpec> CandidatesOf(TensorKind kind, std::span<const CodecSpec> codecs);
+// Returns the number by which a server's time to decode one value is multiplied: a server decodes
+// the pushes of all workers for its own shards.
+double DecodeShare(uint32_t worker_count, uint32_t server_count);
 
 // Returns the time to encode, send and decode one value, in seconds. GOODPUT is in bytes per
 // second. REQUIRES: goodput > 0.

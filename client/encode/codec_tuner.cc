@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "client/encode/codec_speed.h"
-#include "client/encode/tensor_group.h"
 #include "common/status_macros.h"
+#include "common/tensor_kind.h"
 
 namespace thinwire::client {
 namespace {
@@ -28,20 +28,19 @@ absl::StatusOr<std::unique_ptr<CodecTuner>> CodecTuner::Make(const Partition& pa
                                                              const ClientOptions& options,
                                                              const Device* device, Clock& clock) {
   std::unique_ptr<CodecTuner> tuner(new CodecTuner);
-  std::map<TensorGroup, uint32_t> number_of;
-  for (const auto& [group, values] : LargestShards(partition)) {
-    ASSIGN_OR_RETURN(
-        std::vector<CodecCost> costs,
-        Measure(GroupCandidates(options.candidates, group), values, options, device, clock));
-    number_of[group] = static_cast<uint32_t>(tuner->groups_.size());
+  std::map<TensorKind, uint32_t> number_of;
+  for (const auto& [kind, values] : LargestShards(partition)) {
+    ASSIGN_OR_RETURN(std::vector<CodecCost> costs, Measure(CandidatesOf(kind, options.candidates),
+                                                           values, options, device, clock));
+    number_of[kind] = static_cast<uint32_t>(tuner->groups_.size());
     CodecChoice choice(*options.choose, std::move(costs));
     auto codec = MakeCodec(choice.spec()).value();
-    tuner->groups_.push_back({.name = std::string(TensorGroupName(group)),
+    tuner->groups_.push_back({.name = std::string(TensorKindName(kind)),
                               .choice = std::move(choice),
                               .codec = std::move(codec)});
   }
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    tuner->group_of_.push_back(number_of[TensorGroupOf(partition, ShardId{s})]);
+    tuner->group_of_.push_back(number_of[TensorKindOf(partition, ShardId{s})]);
   }
   return tuner;
 }

@@ -1,9 +1,9 @@
-// CodecTuner: chooses the push codec of each group of a model's tensors during the run. Make
+// CodecTuner: chooses the push codec of each kind of a model's tensors during the run. Make
 // measures the cost of the candidate codecs on this machine. A WireMeter measures the network's
 // goodput in every step. The rule of codec_choice.h then chooses the codec.
 //
-// All shards of a group (tensor_group.h) use one codec. Groups that contain no tensor of the model
-// are omitted.
+// All shards of a kind (common/tensor_kind.h) use one codec. Kinds that contain no tensor of the
+// model are omitted.
 #ifndef THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 #define THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 

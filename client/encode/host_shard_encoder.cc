@@ -47,13 +47,20 @@ ByteChain HostShardEncoder::Encode(const Work& work, std::span<const float> grad
   const std::span<const float> values = memory.correction.Correct(scaled, direction_);
   const std::shared_ptr<const void>& owner = work.gradient.owner;
   if (owner != nullptr && work.gradient.may_alias && values.data() == gradient.data() &&
-      memory.feedback.SendsAsItIs(work.codec)) {
+      memory.feedback.SendsAsItIs(work.codec) && work.error == nullptr) {
     return LendFp32(gradient, owner);
   }
   const std::shared_ptr<const BufferPool::Buffer> buffer =
       pool_.Take(work.codec.MaxPayloadBytes(values.size()));
+  if (work.error != nullptr) {
+    const std::span<const float> residual = memory.feedback.residual();
+    residual_.assign(residual.begin(), residual.end());
+  }
   const size_t size = memory.feedback.Encode(work.codec, values, work.keys, buffer->span());
   ByteChain payload(buffer->span().first(size), buffer);
+  if (work.error != nullptr) {
+    work.error->Add(residual_, values, EncodedPayload(payload, values.size()));
+  }
   if (memory.correction.enabled()) {
     memory.correction.Sent(EncodedPayload(payload, values.size()));
   }

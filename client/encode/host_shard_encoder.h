@@ -57,6 +57,7 @@ class HostShardEncoder final : public ShardEncoder {
   std::vector<float> gathered_;
   std::vector<float> scaled_;
   std::vector<float> direction_;
+  std::vector<float> residual_;  // before the encoding, while errors are measured
 };
 
 }  // namespace thinwire::client

@@ -57,11 +57,11 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
   }
 }
 
-absl::Status PushEncoder::UseCodecs(std::vector<CodecSpec> specs) {
-  std::vector<std::unique_ptr<const Codec>> codecs;
-  for (const CodecSpec& spec : specs) {
-    ASSIGN_OR_RETURN(std::unique_ptr<const Codec> codec, MakeCodec(spec));
-    codecs.push_back(std::move(codec));
+absl::Status PushEncoder::UseCodecs(std::vector<std::optional<CodecSpec>> specs) {
+  std::vector<std::unique_ptr<const Codec>> codecs(specs.size());
+  for (size_t s = 0; s < specs.size(); ++s) {
+    if (!specs[s].has_value()) continue;
+    ASSIGN_OR_RETURN(codecs[s], MakeCodec(*specs[s]));
   }
   shard_specs_ = std::move(specs);
   shard_codecs_ = std::move(codecs);
@@ -76,7 +76,9 @@ PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
   if (!group_codecs_.empty() && group_codecs_[group].codec != nullptr) {
     return {group_codecs_[group].spec, *group_codecs_[group].codec};
   }
-  if (!shard_specs_.empty()) return {shard_specs_[shard.value], *shard_codecs_[shard.value]};
+  if (!shard_specs_.empty() && shard_specs_[shard.value].has_value()) {
+    return {*shard_specs_[shard.value], *shard_codecs_[shard.value]};
+  }
   if (tuner_ != nullptr) return {tuner_->SpecOf(shard), tuner_->CodecOf(shard)};
   const CodecSpec spec = schedule_.At(step);
   if (matrix_codec_ == nullptr || spec != spec_) {
@@ -99,7 +101,8 @@ absl::Status PushEncoder::Begin(PushEntry push, const ShardGradient& gradient, f
                          .factor = factor,
                          .spec = spec,
                          .codec = codec,
-                         .keys = KeysOf(push, worker_)});
+                         .keys = KeysOf(push, worker_),
+                         .error = measures_errors_ ? &error_ : nullptr});
 }
 
 absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {

@@ -22,12 +22,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/codec_tuner.h"
+#include "client/encode/encoding_error.h"
 #include "client/encode/push_schedule.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/shard_encoder.h"
@@ -64,12 +66,19 @@ class PushEncoder {
   // late_examples are set. REQUIRES: may_finish().
   absl::StatusOr<Encoded> Finish();
 
-  // Encodes all later pushes of shard s with SPECS[s]. SendDense goes before. Errors:
-  // InvalidArgument if a spec describes no valid codec. REQUIRES: SPECS has one element per shard,
-  // or none, which ends the effect of the last call.
-  absl::Status UseCodecs(std::vector<CodecSpec> specs);
+  // Encodes all later pushes of shard s with SPECS[s], unless it is nullopt. SendDense goes before.
+  // Errors: InvalidArgument if a spec describes no valid codec. REQUIRES: SPECS has one element per
+  // shard.
+  absl::Status UseCodecs(std::vector<std::optional<CodecSpec>> specs);
   // Encodes all later pushes with the dense codec CODEC, which needs no settings.
   void SendDense(CodecId codec);
+  // Measures the errors of all later pushes, from a sum of 0, until the next call.
+  void MeasureErrors(bool measures) {
+    measures_errors_ = measures;
+    if (measures) error_ = {};
+  }
+  // Returns the measured errors.
+  const EncodingError& error() const { return error_; }
 
   // Records that the server accepted PUSH. Call Accepted or Late once per push.
   void Accepted(const PushEntry& push);
@@ -139,9 +148,11 @@ class PushEncoder {
   std::unique_ptr<const Codec> matrix_codec_;
   std::unique_ptr<const Codec> vector_codec_;
   // By shard number; empty before UseCodecs.
-  std::vector<CodecSpec> shard_specs_;
+  std::vector<std::optional<CodecSpec>> shard_specs_;
   std::vector<std::unique_ptr<const Codec>> shard_codecs_;
   std::unique_ptr<const Codec> dense_codec_;  // null before SendDense
+  bool measures_errors_ = false;
+  EncodingError error_;
 };
 
 }  // namespace thinwire::client

@@ -78,11 +78,57 @@ TEST(PushEncoderTest, AShardUsesItsOwnCodecAndTheResidualRemains) {
   PushEntry first{.shard = kShard, .examples = 8};
   ASSERT_TRUE(Encode(*encoder, Floats{1.1f, 2.2f, 3.3f, 4.4f}, first));
   const Floats residual = ResidualOf(*encoder);
-  ASSERT_TRUE(encoder->UseCodecs({{.id = CodecId::kFp32}}).ok());
+  ASSERT_TRUE(encoder->UseCodecs({CodecSpec{.id = CodecId::kFp32}}).ok());
   PushEntry second{.shard = kShard, .examples = 8};
   ASSERT_TRUE(Encode(*encoder, Floats{0, 0, 0, 0}, second));
   EXPECT_EQ(Decode(second, 4), residual);
-  EXPECT_TRUE(absl::IsInvalidArgument(encoder->UseCodecs({{.id = CodecId::kTopK, .density = 2}})));
+  ASSERT_TRUE(encoder->UseCodecs({std::nullopt}).ok());
+  PushEntry third{.shard = kShard, .examples = 8};
+  ASSERT_TRUE(Encode(*encoder, Floats{1, 1, 1, 1}, third));
+  EXPECT_EQ(CheckPayload(third.payload, 4)->codec(), CodecId::kFp8E5m2);
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(encoder->UseCodecs({CodecSpec{.id = CodecId::kTopK, .density = 2}})));
+}
+
+TEST(PushEncoderTest, ErrorsAreMeasuredWithTheResidual) {
+  const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
+  // Sends 1 instead of each value above 1, and 0 instead of smaller ones.
+  const CodecSpec twobit = {.id = CodecId::kTwoBit, .twobit_threshold = 1};
+  for (const bool error_feedback : {true, false}) {
+    const auto encoder =
+        *PushEncoder::Make(partition, {.push = twobit, .error_feedback = error_feedback});
+    PushEntry push{.shard = kShard, .examples = 8};
+    ASSERT_TRUE(Encode(*encoder, Floats{9, 9, 9, 9}, push));
+    EXPECT_EQ(encoder->error().values, 0) << "not measured yet";
+    encoder->MeasureErrors(true);
+    encoder->MeasureErrors(true);
+    ASSERT_TRUE(Encode(*encoder, Floats{3, -2, 0, 0.5f}, push));
+    if (error_feedback) {
+      // Residual 8 each: encoded 11, 6, 8, 8.5; errors 10, 5, 7, 7.5.
+      EXPECT_EQ(encoder->error().values, 121 + 36 + 64 + 72.25);
+      EXPECT_EQ(encoder->error().errors, 100 + 25 + 49 + 56.25);
+    } else {
+      EXPECT_EQ(encoder->error().values, 9 + 4 + 0.25);
+      EXPECT_EQ(encoder->error().errors, 4 + 1 + 0.25);
+    }
+    encoder->MeasureErrors(false);
+    const double ratio = encoder->error().ratio();
+    ASSERT_TRUE(Encode(*encoder, Floats{3, -2, 0, 0.5f}, push));
+    EXPECT_EQ(encoder->error().ratio(), ratio);
+    EXPECT_LT(ratio, 1);
+  }
+}
+
+TEST(PushEncoderTest, LentValuesHaveNoError) {
+  const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
+  const auto encoder = *PushEncoder::Make(partition, {});
+  encoder->MeasureErrors(true);
+  EXPECT_EQ(encoder->error().ratio(), 0);
+  const auto gradient = std::make_shared<const Floats>(Floats{1, 2, 3, 4});
+  PushEntry push{.shard = kShard, .examples = 8};
+  ASSERT_TRUE(Encode(*encoder, *gradient, push, gradient));
+  EXPECT_EQ(encoder->error().values, 30);
+  EXPECT_EQ(encoder->error().errors, 0);
 }
 
 TEST(PushEncoderTest, LateExamplesRemainUntilValuesAreAccepted) {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/tensor_kind.h"
 
 namespace thinwire::client {
 namespace {
@@ -30,10 +31,15 @@ CodecSpec VectorSpec(const CodecSpec& matrices) {
   return {.id = CarriesParameters(id) ? id : CodecId::kFp8E5m2};
 }
 
-std::vector<CodecSpec> ShardSpecs(const CodecSpec& matrices, const Partition& partition) {
-  std::vector<CodecSpec> specs;
-  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    specs.push_back(partition.HoldsVectors(ShardId{s}) ? VectorSpec(matrices) : matrices);
+std::vector<std::optional<CodecSpec>> ShardSpecs(std::span<const AdaptiveSpec::Arm> arms,
+                                                 const KindArms& chosen,
+                                                 const Partition& partition) {
+  std::vector<std::optional<CodecSpec>> specs(partition.shard_count());
+  for (uint32_t s = 0; s < specs.size(); ++s) {
+    const TensorKind kind = TensorKindOf(partition, ShardId{s});
+    const AdaptiveSpec::Arm& arm = arms[chosen[static_cast<size_t>(kind)]];
+    if (arm.fastest) continue;
+    specs[s] = kind == TensorKind::kVectors ? VectorSpec(arm.codec) : arm.codec;
   }
   return specs;
 }

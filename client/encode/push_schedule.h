@@ -12,6 +12,8 @@
 #define THINWIRE_CLIENT_ENCODE_PUSH_SCHEDULE_H_
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,8 +29,11 @@ namespace client {
 // Returns the codec for vectors in a step that encodes matrices with the codec MATRICES. The result
 // is a dense codec of 8 bits or more.
 CodecSpec VectorSpec(const CodecSpec& matrices);
-// Returns the spec of each shard of PARTITION if matrices use the codec MATRICES.
-std::vector<CodecSpec> ShardSpecs(const CodecSpec& matrices, const Partition& partition);
+// Returns the spec of each shard of PARTITION with the arms CHOSEN; nullopt: that of the rule
+// fastest.
+std::vector<std::optional<CodecSpec>> ShardSpecs(std::span<const AdaptiveSpec::Arm> arms,
+                                                 const KindArms& chosen,
+                                                 const Partition& partition);
 
 // Immutable.
 class PushSchedule {

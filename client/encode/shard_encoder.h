@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/encode/encoding_error.h"
 #include "client/encode/gradient.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
@@ -44,6 +45,7 @@ class ShardEncoder {
     CodecSpec spec;
     const Codec& codec;  // the codec made from `spec`
     RandomKeys keys;
+    EncodingError* error = nullptr;  // if not null, Begin waits for the payload and adds its error
   };
 
   virtual ~ShardEncoder() = default;

@@ -137,6 +137,14 @@ cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& wo
   RETURN_IF_CUDA_ERROR(slot.payload.Reserve(offset + slot.out->size));
   RETURN_IF_CUDA_ERROR(workspace_.Reserve(codec.WorkspaceBytes(memory.count, memory.codec.matrix)));
   RETURN_IF_CUDA_ERROR(Correct(memory, values));
+  std::vector<float> residual_before, values_before;
+  if (work.error != nullptr) {
+    residual_before.resize(memory.has_residual ? memory.count : 0);
+    values_before.resize(memory.count);
+    RETURN_IF_CUDA_ERROR(cuda::CopyToHost(memory.residual.span().first(residual_before.size()),
+                                          std::span(residual_before), stream_));
+    RETURN_IF_CUDA_ERROR(cuda::CopyToHost(values, std::span(values_before), stream_));
+  }
   std::span<float> residual;
   if (feeds_back) {
     RETURN_IF_CUDA_ERROR(PrepareResidual(memory));
@@ -148,7 +156,15 @@ cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& wo
                                     payload, slot.size.data(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyBytesToHost(payload, slot.out->span(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyToHost(slot.size.span(), slot.size_on_host.span(), stream_));
-  return slot.done.Record(stream_);
+  RETURN_IF_CUDA_ERROR(slot.done.Record(stream_));
+  if (work.error == nullptr) return {};
+  RETURN_IF_CUDA_ERROR(slot.done.Wait());
+  work.error->Add(residual_before, values_before, EncodedPayload(PayloadOf(slot), memory.count));
+  return {};
+}
+
+ByteChain DeviceShardEncoder::PayloadOf(Slot& slot) {
+  return ByteChain(slot.out->span().first(slot.size_on_host.data()[0]), slot.out);
 }
 
 absl::StatusOr<std::optional<ByteChain>> DeviceShardEncoder::Finish() {
@@ -158,7 +174,7 @@ absl::StatusOr<std::optional<ByteChain>> DeviceShardEncoder::Finish() {
   if (!slot.finite) return std::nullopt;
   RETURN_IF_ERROR(ToStatus(slot.done.Wait()));
   slot.owner.reset();
-  ByteChain payload(slot.out->span().first(slot.size_on_host.data()[0]), slot.out);
+  ByteChain payload = PayloadOf(slot);
   slot.out.reset();
   RETURN_IF_ERROR(ToStatus(MaskMomentum(payload, slot)));
   return payload;

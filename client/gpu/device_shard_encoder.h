@@ -94,6 +94,8 @@ class DeviceShardEncoder final : public ShardEncoder {
   // Launches the encoding of VALUES and the copies of the payload and its length to the host.
   kernels::cuda::Status Encode(const DeviceCodec& codec, const Work& work,
                                std::span<const float> values, Slot& slot);
+  // Returns the payload of SLOT, whose copy to the host is finished.
+  static ByteChain PayloadOf(Slot& slot);
   // Launches factor masking: sets the momentum to zero at the indices of the sparse payload BYTES.
   kernels::cuda::Status MaskMomentum(const ByteChain& bytes, Slot& slot);
   kernels::cuda::Status AddBack(ShardMemory& memory, const CheckedPayload& payload,

@@ -164,6 +164,22 @@ TEST_F(DeviceShardEncoderTest, MomentumCorrectionAndMaskingEqualTheHosts) {
   }
 }
 
+TEST_F(DeviceShardEncoderTest, MeasuredErrorsEqualTheHosts) {
+  options_.push = {.id = CodecId::kFp8E5m2};
+  options_.correction = {.enabled = true, .nesterov = true};
+  for (const bool keeps_error : {true, false}) {
+    options_.error_feedback = keeps_error;
+    const auto host = OnHost(), device = OnDevice();
+    RunStep(0, *host, *device);
+    host->MeasureErrors(true);
+    device->MeasureErrors(true);
+    for (uint64_t step = 1; step < 7; ++step) RunStep(step, *host, *device);
+    EXPECT_GT(host->error().errors, 0);
+    EXPECT_EQ(device->error().errors, host->error().errors);
+    EXPECT_EQ(device->error().values, host->error().values);
+  }
+}
+
 class PowerSgdTest : public DeviceShardEncoderTest,
                      public ::testing::WithParamInterface<CodecId> {};
 

@@ -295,7 +295,7 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
   reply.set_lease_seconds(lease_seconds_);
   reply.set_workers(1);
   reply.set_by_round(by_round_);
-  reply.set_push_candidate(push_candidate_);
+  for (int i = 0; i < 3; ++i) reply.add_push_candidates(push_candidate_);
   if (trial_.has_value()) reply.set_trial_step(trial_->value);
   for (const auto& [number, shard] : shards_) {
     ShardState* state = reply.add_shards();

@@ -40,6 +40,18 @@ std::string_view ArmName(const AdaptiveSpec::Arm& arm) {
   return arm.fastest ? "fastest" : CodecName(arm.codec.id);
 }
 
+std::string ArmNames(std::span<const AdaptiveSpec::Arm> arms, const KindArms& chosen) {
+  if (std::ranges::count(chosen, chosen[0]) == std::ssize(chosen)) {
+    return std::string(ArmName(arms[chosen[0]]));
+  }
+  std::string names;
+  for (size_t kind = 0; kind < chosen.size(); ++kind) {
+    absl::StrAppend(&names, kind == 0 ? "" : ", ", std::string(ArmName(arms[chosen[kind]])), " (",
+                    std::string(TensorKindName(static_cast<TensorKind>(kind))), ")");
+  }
+  return names;
+}
+
 Problems PushSpec::Validate() const {
   Problems problems = codec.Validate();
   if (adaptive.has_value()) problems.Append(ValidateAdaptive(*adaptive));

@@ -8,14 +8,18 @@
 #ifndef THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
 #define THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/codec/table.h"
 #include "common/density_warmup.h"
+#include "common/tensor_kind.h"
 #include "common/text/problems.h"
 
 namespace thinwire {
@@ -41,6 +45,11 @@ struct PushWarmup {
 // The number of tests in a trial of adaptive precision, so that a learning curve has enough points.
 // A trial has at least as many steps.
 inline constexpr uint32_t kTestsPerTrial = 8;
+// Returns the number of steps of a trial before its part PART begins. A trial has kTestsPerTrial
+// parts of about equal length; each ends with a test. The encoding error is that of the last part.
+constexpr uint64_t StepsBeforePart(uint64_t trial_steps, uint64_t part) {
+  return trial_steps * part / kTestsPerTrial;
+}
 
 // Adaptive precision: short trials of the arms choose the codec again and again
 // (docs/adaptive_precision.md).
@@ -57,12 +66,22 @@ struct AdaptiveSpec {
   uint64_t speculate_steps = 100;  // of the trial of one arm
   uint64_t continue_steps = 1000;  // from the end of the trials to the next ones
   bool prune = false;  // removes an arm if its codec's error is larger than the encoded values
+  // All groups of tensors have the arm of the first decision. Every later one changes the arm of
+  // one group, the matrices or the convolutions.
+  bool per_layer = false;
 
   bool operator==(const AdaptiveSpec&) const = default;
 };
 
 // Returns the name of ARM: that of its codec, or "fastest".
 std::string_view ArmName(const AdaptiveSpec::Arm& arm);
+
+// The arm of each kind of tensors, by the number of the kind: a position in AdaptiveSpec::arms.
+using KindArms = std::array<uint32_t, kTensorKinds>;
+
+// Returns "fp32", or "fp32 (matrices), fp8_e5m2 (convolutions), fp32 (vectors)". REQUIRES: CHOSEN
+// are positions in ARMS.
+std::string ArmNames(std::span<const AdaptiveSpec::Arm> arms, const KindArms& chosen);
 
 // Momentum correction: the worker instead of the server applies momentum (Lin et al. 2018, section
 // 3.1).

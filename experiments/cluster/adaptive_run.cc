@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "client/encode/push_schedule.h"
 #include "common/spec/push_spec.h"
 #include "common/status_macros.h"
+#include "common/tensor_kind.h"
 #include "experiments/cluster/fastest_codecs.h"
 #include "experiments/cluster/run_record.h"
 #include "server/edge/lead/precision_choice.h"
@@ -18,13 +20,15 @@
 namespace thinwire::lab {
 namespace {
 
-// With adaptive_prune, an arm is removed if its encoding error is larger.
-constexpr double kLargestError = 1;
-
-// Returns the push codec of each shard with ARM.
-std::vector<CodecSpec> CodecsOf(const AdaptiveSpec::Arm& arm, const LabCluster& cluster) {
-  if (arm.fastest) return FastestCodecs(cluster.spec(), cluster.partition());
-  return client::ShardSpecs(arm.codec, cluster.partition());
+// Returns the push codec of each shard with the arms CHOSEN.
+std::vector<CodecSpec> CodecsOf(const KindArms& chosen, const LabCluster& cluster) {
+  const auto specs =
+      client::ShardSpecs(cluster.spec().job.push.adaptive->arms, chosen, cluster.partition());
+  std::vector<CodecSpec> codecs = FastestCodecs(cluster.spec(), cluster.partition());
+  for (size_t s = 0; s < codecs.size(); ++s) {
+    if (specs[s].has_value()) codecs[s] = *specs[s];
+  }
+  return codecs;
 }
 
 // A finished trial.
@@ -41,6 +45,7 @@ class AdaptiveRun {
       : cluster_(cluster),
         control_(control),
         spec_(*cluster.spec().job.push.adaptive),
+        alone_(KindsChosenAlone(spec_, cluster.partition())),
         record_(cluster.MakeRecord(cluster.examples(), cluster.spec().tests)),
         removed_(spec_.arms.size()) {}
 
@@ -51,9 +56,8 @@ class AdaptiveRun {
   // of the next decision.
   absl::Status Decide(Step next);
   // Runs a trial. If START is not null, sets it to the test of the state before the trial.
-  absl::StatusOr<FinishedTrial> Try(size_t arm, std::future<absl::StatusOr<TestResult>>* start);
-  // Removes arms with a large error, unless no arm would remain.
-  void Prune(const std::vector<std::optional<FinishedTrial>>& trials);
+  absl::StatusOr<FinishedTrial> Try(const KindArms& arms,
+                                    std::future<absl::StatusOr<TestResult>>* start);
   bool GoOn() const { return control_.progress == nullptr || control_.progress(record_->done()); }
   Step step() const { return state_.has_value() ? state_->step : Step{0}; }
   const ClusterState* state() const { return state_.has_value() ? &*state_ : nullptr; }
@@ -61,10 +65,11 @@ class AdaptiveRun {
   LabCluster& cluster_;
   const RunControl& control_;
   const AdaptiveSpec& spec_;
+  const std::vector<TensorKind> alone_;  // KindsChosenAlone
   const std::unique_ptr<RunRecord> record_;
   std::vector<bool> removed_;          // by arm
   std::optional<ClusterState> state_;  // nullopt: the initial state
-  std::optional<size_t> current_;      // the arm since the last decision
+  KindArms chosen_ = {};               // since the last decision
   std::vector<PrecisionDecision> decisions_;
 };
 
@@ -73,10 +78,8 @@ absl::StatusOr<RunResult> AdaptiveRun::Run() {
   while (true) {
     const Step next = NextDecision(spec_, step(), end);
     if (TrialsBeginAt(spec_, step(), end)) RETURN_IF_ERROR(Decide(next));
-    RETURN_IF_ERROR(cluster_.Begin({.begin = state(),
-                                    .end = next,
-                                    .codecs = CodecsOf(spec_.arms[current_.value_or(0)], cluster_)},
-                                   *record_));
+    RETURN_IF_ERROR(cluster_.Begin(
+        {.begin = state(), .end = next, .codecs = CodecsOf(chosen_, cluster_)}, *record_));
     RETURN_IF_ERROR(cluster_.Run([this] { return GoOn(); }));
     if (next == end) break;
     ASSIGN_OR_RETURN(state_, cluster_.Save());
@@ -86,17 +89,18 @@ absl::StatusOr<RunResult> AdaptiveRun::Run() {
   return result;
 }
 
-absl::StatusOr<FinishedTrial> AdaptiveRun::Try(size_t arm,
+absl::StatusOr<FinishedTrial> AdaptiveRun::Try(const KindArms& arms,
                                                std::future<absl::StatusOr<TestResult>>* start) {
   const uint64_t steps = spec_.speculate_steps;
   const uint64_t examples = cluster_.examples() * steps / cluster_.end().value;
   FinishedTrial tried{.record = cluster_.MakeRecord(examples, kTestsPerTrial)};
   const absl::Duration begin = cluster_.now();
-  RETURN_IF_ERROR(cluster_.Begin({.begin = state(),
-                                  .end = step() + steps,
-                                  .codecs = CodecsOf(spec_.arms[arm], cluster_),
-                                  .measures_error = true},
-                                 *tried.record));
+  RETURN_IF_ERROR(
+      cluster_.Begin({.begin = state(),
+                      .end = step() + steps,
+                      .codecs = CodecsOf(arms, cluster_),
+                      .measured_from = step() + StepsBeforePart(steps, kTestsPerTrial - 1)},
+                     *tried.record));
   if (start != nullptr) *start = tried.record->Test();
   RETURN_IF_ERROR(cluster_.Run([this] { return GoOn(); }));
   // Steps may take no time. The largest gain then decides.
@@ -108,48 +112,40 @@ absl::StatusOr<FinishedTrial> AdaptiveRun::Try(size_t arm,
     tried.trial.curve.push_back(
         {.x = static_cast<double>(point.updates()), .y = point.test_accuracy()});
   }
-  const EncodingError error = cluster_.encoding_error();
-  tried.encoding_error = error.values > 0 ? error.errors / error.values : 0;
+  tried.encoding_error = cluster_.encoding_error().ratio();
   ASSIGN_OR_RETURN(tried.end, cluster_.Save());
   record_->AddTrial(*tried.record);
   return tried;
 }
 
-void AdaptiveRun::Prune(const std::vector<std::optional<FinishedTrial>>& trials) {
-  std::vector<bool> removed = removed_;
-  for (size_t arm = 0; arm < trials.size(); ++arm) {
-    if (trials[arm].has_value() && !(trials[arm]->encoding_error <= kLargestError)) {
-      removed[arm] = true;
-    }
-  }
-  if (std::ranges::count(removed, false) > 0) removed_ = std::move(removed);
-}
-
 absl::Status AdaptiveRun::Decide(Step next) {
   const double seconds = absl::ToDoubleSeconds(cluster_.now());
+  const std::optional<TensorKind> kind = ChosenKind(alone_, decisions_.size());
   std::future<absl::StatusOr<TestResult>> start;
-  std::vector<std::optional<FinishedTrial>> tried(spec_.arms.size());
-  for (size_t arm = 0; arm < tried.size(); ++arm) {
+  std::vector<FinishedTrial> tried(spec_.arms.size());
+  std::vector<ArmTrial> trials;
+  for (uint32_t arm = 0; arm < tried.size(); ++arm) {
     if (removed_[arm]) continue;
-    ASSIGN_OR_RETURN(tried[arm], Try(arm, start.valid() ? nullptr : &start));
+    ASSIGN_OR_RETURN(tried[arm],
+                     Try(WithArm(chosen_, kind, arm), start.valid() ? nullptr : &start));
+    trials.push_back(
+        {.arm = arm, .trial = tried[arm].trial, .encoding_error = tried[arm].encoding_error});
   }
   ASSIGN_OR_RETURN(const TestResult test, start.get());
-  // Only the first trials of the arms begin without residuals of other codecs.
-  if (spec_.prune && !current_.has_value()) Prune(tried);
-
-  std::vector<ArmTrial> trials;
-  for (size_t arm = 0; arm < tried.size(); ++arm) {
-    if (!tried[arm].has_value()) continue;
-    trials.push_back({.arm = arm,
-                      .trial = tried[arm]->trial,
-                      .encoding_error = tried[arm]->encoding_error,
-                      .removed = removed_[arm]});
+  std::optional<size_t> current;
+  if (!decisions_.empty()) {
+    current = chosen_[static_cast<size_t>(kind.value_or(TensorKind::kMatrices))];
+  } else if (spec_.prune) {
+    // Only the first trials begin without residuals of other codecs.
+    Prune(trials);
+    for (const ArmTrial& trial : trials) removed_[trial.arm] = trial.removed;
   }
-  PrecisionChoice choice = ChoosePrecision(spec_, trials, step(), test.accuracy, next, current_);
+  PrecisionChoice choice = ChoosePrecision(spec_, trials, step(), test.accuracy, next, current);
   choice.decision.set_seconds(seconds);
-  current_ = choice.arm;
-  record_->Adopt(*tried[*current_]->record);
-  state_ = std::move(tried[*current_]->end);
+  if (kind.has_value()) choice.decision.set_layers(std::string(TensorKindName(*kind)));
+  chosen_ = WithArm(chosen_, kind, static_cast<uint32_t>(choice.arm));
+  record_->Adopt(*tried[choice.arm].record);
+  state_ = std::move(tried[choice.arm].end);
   decisions_.push_back(std::move(choice.decision));
   return absl::OkStatus();
 }

@@ -124,6 +124,24 @@ TEST(AdaptiveRunTest, AnArmWhoseErrorExceedsItsValuesIsRemovedOnRequest) {
   EXPECT_EQ(ResultOf(spec).decision(0).chosen(), "table_1");
 }
 
+TEST(AdaptiveRunTest, LaterDecisionsCanBeThoseOfOneKindOfTensors) {
+  RunSpec spec = SpecOf({CodecId::kFp32, CodecId::kFp8E5m2});
+  spec.job.push.adaptive->per_layer = true;
+  spec.job.push.adaptive->speculate_steps = 8;
+  spec.job.push.adaptive->continue_steps = 8;
+  const RunResult result = ResultOf(spec);
+  ASSERT_GE(result.decision_size(), 3);
+  EXPECT_FALSE(result.decision(0).has_layers());
+  EXPECT_EQ(result.decision(0).chosen(), "fp8_e5m2");
+  EXPECT_EQ(result.decision(1).layers(), "matrices");
+  EXPECT_EQ(result.decision(2).layers(), "convolutions");
+  // A trial of fp32 for one kind of tensors is faster than one for all of them.
+  const auto slowest = [&](int i) { return result.decision(i).candidate(0).seconds_per_step(); };
+  EXPECT_GT(slowest(0), slowest(1));
+  EXPECT_GT(slowest(1), slowest(2)) << "there are more values in matrices";
+  EXPECT_GT(slowest(2), result.decision(2).candidate(1).seconds_per_step());
+}
+
 TEST(AdaptiveRunTest, AShortRunUsesTheFirstArm) {
   RunSpec spec = SpecOf({CodecId::kFp8E5m2, CodecId::kFp32});
   spec.job.push.adaptive->speculate_steps = kSteps;

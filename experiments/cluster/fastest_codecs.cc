@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "client/encode/codec_choice.h"
-#include "client/encode/tensor_group.h"
 #include "common/ids.h"
+#include "common/tensor_kind.h"
 #include "experiments/cluster/codec_costs.h"
 
 namespace thinwire::lab {
@@ -26,12 +26,12 @@ double GoodputOf(const RunSpec& spec) {
   return std::min(worker, servers / spec.job.rule.workers);
 }
 
-CodecSpec FastestOf(const RunSpec& spec, client::TensorGroup group, uint64_t value_count) {
+CodecSpec FastestOf(const RunSpec& spec, TensorKind kind, uint64_t value_count) {
   const CodecCosts costs(spec.machines);
   const auto count = static_cast<double>(value_count);
   const double share = client::DecodeShare(spec.job.rule.workers, spec.job.server_count);
   std::vector<client::CodecCost> candidates;
-  for (const CodecSpec& codec : client::GroupCandidates(spec.job.push.candidates, group)) {
+  for (const CodecSpec& codec : client::CandidatesOf(kind, spec.job.push.candidates)) {
     const auto made = MakeCodec(codec);
     if (!made.ok()) continue;  // JobSpec::Validate reports it
     candidates.push_back(
@@ -47,13 +47,13 @@ CodecSpec FastestOf(const RunSpec& spec, client::TensorGroup group, uint64_t val
 }  // namespace
 
 std::vector<CodecSpec> FastestCodecs(const RunSpec& spec, const Partition& partition) {
-  std::map<client::TensorGroup, CodecSpec> fastest;
-  for (const auto& [group, value_count] : client::LargestShards(partition)) {
-    fastest[group] = FastestOf(spec, group, value_count);
+  std::map<TensorKind, CodecSpec> fastest;
+  for (const auto& [kind, value_count] : LargestShards(partition)) {
+    fastest[kind] = FastestOf(spec, kind, value_count);
   }
   std::vector<CodecSpec> codecs;
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    codecs.push_back(fastest[client::TensorGroupOf(partition, ShardId{s})]);
+    codecs.push_back(fastest[TensorKindOf(partition, ShardId{s})]);
   }
   return codecs;
 }

@@ -138,7 +138,7 @@ absl::Status LabCluster::MakeWorkers(const Stretch& stretch) {
       .task = spec_.job.task,
       .end = end_,
       .deals = deals_,
-      .measures_error = stretch.measures_error,
+      .measured_from = stretch.measured_from,
       .queue = queue_,
       .pool = *pool_,
       .send =
@@ -248,12 +248,6 @@ absl::StatusOr<ClusterState> LabCluster::Save() {
     state.workers.push_back(std::move(saved));
   }
   return state;
-}
-
-EncodingError LabCluster::encoding_error() const {
-  EncodingError error;
-  for (const auto& worker : workers_) error.Add(worker->encoding_error());
-  return error;
 }
 
 void LabCluster::AddValueAges(RunResult& result) const {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/encode/encoding_error.h"
 #include "client/encode/residual_file.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
@@ -48,8 +49,8 @@ struct ClusterState {
 struct Stretch {
   const ClusterState* begin = nullptr;  // null: the initial state
   Step end;
-  std::vector<CodecSpec> codecs;  // by shard; empty: those of the job
-  bool measures_error = false;
+  std::vector<CodecSpec> codecs;      // by shard; empty: those of the job
+  std::optional<Step> measured_from;  // LabWorker::Shared
 };
 
 class LabCluster {
@@ -77,7 +78,8 @@ class LabCluster {
 
   // The functions below describe the state after the last Run. Save REQUIRES mode sync.
   absl::StatusOr<ClusterState> Save();
-  EncodingError encoding_error() const;
+  // Returns the measured errors; 0 unless they were measured.
+  const client::EncodingError& encoding_error() const { return workers_[0]->encoding_error(); }
   // Adds the ages of the sent values to RESULT.
   void AddValueAges(RunResult& result) const;
 

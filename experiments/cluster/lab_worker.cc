@@ -156,7 +156,6 @@ void LabWorker::OnComputed() {
   absl::StatusOr<StepPushes> result = std::exchange(computed_, {}).get();
   if (!result.ok()) return shared_.failed(result.status());
   shared_.computed(result->gradient);
-  error_.Add(result->error);
   absl::Duration encode;
   for (const PushEntry& push : result->pushes) {
     encode += shared_.costs.Encode(push.payload, shared_.partition.value_count(push.shard));
@@ -190,6 +189,9 @@ absl::Status LabWorker::MergeArrived() {
 
 absl::StatusOr<StepPushes> LabWorker::ComputeStep(LearningTask& task) {
   RETURN_IF_ERROR(MergeArrived());
+  if (step_ == shared_.measured_from && options_.worker == WorkerId{0}) {
+    encoder_->MeasureErrors(true);
+  }
   std::vector<std::span<float>> parameters;
   for (uint32_t i = 0; i < shared_.partition.tensors().size(); ++i) {
     parameters.push_back(replica_.tensor(i));
@@ -199,9 +201,7 @@ absl::StatusOr<StepPushes> LabWorker::ComputeStep(LearningTask& task) {
                                                        .encoder = *encoder_,
                                                        .clip = clip_,
                                                        .local = local_ ? &*local_ : nullptr,
-                                                       .returns = &returns_,
-                                                       .measures_error = shared_.measures_error,
-                                                       .error_feedback = options_.error_feedback}));
+                                                       .returns = &returns_}));
   for (PushEntry& push : computed.pushes) {
     push.computed_version = replica_.held_version(push.shard);
   }

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/encode/encoding_error.h"
 #include "client/encode/gradient_clip.h"
 #include "client/encode/local_steps.h"
 #include "client/encode/push_encoder.h"
@@ -61,7 +62,8 @@ class LabWorker {
     const Step& end;  // workers stop before this step, which a deal may change
     // The deals of the run so far, which the tasks follow; null: none.
     const std::shared_ptr<const std::vector<Deal>>& deals;
-    bool measures_error = false;  // of the encoded gradients
+    // Worker 0, the evaluator, measures its encoding errors from this step on; nullopt: never.
+    std::optional<Step> measured_from;
     EventQueue& queue;
     TaskPool& pool;
     std::function<void(WorkerId, ServerId, ByteChain frame)> send;
@@ -85,8 +87,8 @@ class LabWorker {
   // The three functions below REQUIRE that Start() was not called.
 
   // Encodes the gradients of shard s with CODECS[s]. Errors: those of PushEncoder::UseCodecs.
-  absl::Status UseCodecs(std::vector<CodecSpec> codecs) {
-    return encoder_->UseCodecs(std::move(codecs));
+  absl::Status UseCodecs(const std::vector<CodecSpec>& codecs) {
+    return encoder_->UseCodecs({codecs.begin(), codecs.end()});
   }
   // Begins with STEP and the residuals SAVED. Errors: those of PushEncoder::Restore.
   absl::Status Restore(Step step, client::SavedResiduals saved) {
@@ -104,8 +106,7 @@ class LabWorker {
   // Returns the first step that the worker has not finished.
   Step next() const { return step_; }
   const ValueAges& value_ages() const { return ages_; }
-  // Returns the sum of the errors of all steps; 0 unless they are measured.
-  const EncodingError& encoding_error() const { return error_; }
+  const client::EncodingError& encoding_error() const { return encoder_->error(); }
 
  private:
   LabWorker(const Shared& shared, const ClientOptions& options, absl::Duration delay,
@@ -136,7 +137,6 @@ class LabWorker {
   std::optional<client::LocalSteps> local_;
   client::StepVerdicts verdicts_;
   ValueAges ages_;
-  EncodingError error_;
   Step step_;
   bool judged_ = true;                    // all verdicts of the step before step_ have arrived
   size_t missing_count_ = 0;              // shards whose parameters for step_ have not arrived

@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "client/encode/gradient.h"
-#include "client/replica/shard_values.h"
-#include "common/codec/payload.h"
 #include "common/status_macros.h"
 #include "kernels/reductions.h"
 
@@ -51,26 +49,6 @@ absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worke
   return sum;
 }
 
-// Returns the error of PUSH, which was encoded from VALUES. With error feedback, the residual is
-// the error.
-absl::StatusOr<EncodingError> ErrorOf(const PushEntry& push, std::span<const float> values,
-                                      const StepEncoder& encoder) {
-  EncodingError error;
-  if (push.examples == 0) return error;
-  std::vector<float> sent(values.size());
-  DecodePayload(EncodedPayload(push.payload, sent.size()), sent);
-  ASSIGN_OR_RETURN(const auto residuals, encoder.encoder.residuals());
-  const std::span<const float> residual = residuals[push.shard.value].residual;
-  for (size_t i = 0; i < sent.size(); ++i) {
-    const double left = residual.empty() ? 0 : residual[i];
-    const double lost = encoder.error_feedback ? left : encoder.clip.factor() * values[i] - sent[i];
-    const double encoded = sent[i] + lost;
-    error.errors += lost * lost;
-    error.values += encoded * encoded;
-  }
-  return error;
-}
-
 }  // namespace
 
 absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,
@@ -107,12 +85,6 @@ absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, St
          .may_alias = returns == nullptr || !returns->Keeps(shard)},
         clip.factor()));
     ASSIGN_OR_RETURN(client::PushEncoder::Encoded encoded, push_encoder.Finish());
-    if (encoder.measures_error) {
-      std::vector<float> scratch;
-      const auto values = client::Gather(segments, gradient.const_tensors, scratch);
-      ASSIGN_OR_RETURN(const EncodingError error, ErrorOf(encoded.push, values, encoder));
-      computed.error.Add(error);
-    }
     computed.pushes.push_back(std::move(encoded.push));
   }
   return computed;

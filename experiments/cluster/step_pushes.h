@@ -18,21 +18,9 @@
 
 namespace thinwire::lab {
 
-// The errors of encoded gradients: the sums of the squares of the errors and of the encoded values.
-struct EncodingError {
-  double errors = 0;
-  double values = 0;
-
-  void Add(const EncodingError& other) {
-    errors += other.errors;
-    values += other.values;
-  }
-};
-
 struct StepPushes {
   GradientResult gradient;        // of all local steps
   std::vector<PushEntry> pushes;  // by shard, without their computed_version
-  EncodingError error;            // 0 unless it is measured
 };
 
 // The parts of a worker that encode its gradients. They must outlive a call of ComputePushes.
@@ -42,8 +30,6 @@ struct StepEncoder {
   client::GradientClip& clip;
   client::LocalSteps* local = nullptr;            // null: no local steps
   const client::GtopkReturns* returns = nullptr;  // null: no values return to the worker
-  bool measures_error = false;
-  bool error_feedback = true;  // the residuals contain the errors; read only to measure them
 };
 
 // Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. Local steps change

@@ -69,13 +69,20 @@ void AddDecisions(const json& decisions, RunResult& result) {
     decision.set_next_step(NumberIn<uint64_t>(row, "next_step"));
     decision.set_accuracy(NumberIn<double>(row, "accuracy"));
     decision.set_chosen(row.value("chosen", ""));
+    const std::string layers = row.value("layers", "all");
+    if (layers != "all") decision.set_layers(layers);
     for (const json& cell : row.value("candidates", json::array())) {
       PrecisionDecision::Candidate& candidate = *decision.add_candidate();
       candidate.set_name(cell.value("name", ""));
-      candidate.set_predicted_accuracy(NumberIn<double>(cell, "predicted_accuracy"));
-      candidate.set_deviation(NumberIn<double>(cell, "deviation"));
-      candidate.set_gain_per_second(NumberIn<double>(cell, "gain_per_second"));
-      candidate.set_gain_deviation(NumberIn<double>(cell, "gain_deviation"));
+      if (cell.value("predicted_accuracy", json()).is_number()) {
+        candidate.set_predicted_accuracy(NumberIn<double>(cell, "predicted_accuracy"));
+        candidate.set_deviation(NumberIn<double>(cell, "deviation"));
+        candidate.set_gain_per_second(NumberIn<double>(cell, "gain_per_second"));
+        candidate.set_gain_deviation(NumberIn<double>(cell, "gain_deviation"));
+      }
+      if (cell.value("encoding_error", json()).is_number()) {
+        candidate.set_encoding_error(NumberIn<double>(cell, "encoding_error"));
+      }
       candidate.set_seconds_per_step(NumberIn<double>(cell, "seconds_per_step"));
     }
   }
@@ -97,10 +104,6 @@ absl::Status CheckReal(const RunSpec& spec) {
   const auto has_limit = [](const Link& link) {
     return link.megabits_per_second() > 0 || link.latency_ms() > 0;
   };
-  if (spec.job.push.adaptive.has_value() && spec.job.push.adaptive->prune) {
-    return absl::InvalidArgumentError(
-        "job.compression.adaptive_prune: only simulated workers have it");
-  }
   const std::pair<bool, const char*> simulated[] = {
       {machines.exchange() != Machines::Exchange::servers, "exchange"},
       {machines.has_synthetic(), "synthetic"},

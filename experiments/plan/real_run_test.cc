@@ -31,7 +31,10 @@ constexpr char kReport[] = R"({
   "precision_decisions": [
     {"step": 8, "next_step": 30, "accuracy": 0.5, "chosen": "fp32", "candidates": [
       {"name": "fp32", "predicted_accuracy": 0.75, "deviation": 0.125, "seconds_per_step": 0.25,
-       "gain_per_second": 0.0625, "gain_deviation": 0.03125}]}],
+       "gain_per_second": 0.0625, "gain_deviation": 0.03125, "encoding_error": 0.5},
+      {"name": "table_1", "predicted_accuracy": null, "deviation": null, "seconds_per_step": 0.125,
+       "gain_per_second": null, "gain_deviation": null, "encoding_error": null}],
+     "layers": "matrices"}],
   "worker_rows": [
     {"worker": 0, "examples": 100, "seconds": 8, "wait_workers_micros": 2000000},
     {"worker": 1, "examples": 60, "seconds": 8, "wait_pushes_micros": 6000000}]})";
@@ -61,7 +64,9 @@ TEST(RealRunTest, AReportIsAResult) {
   EXPECT_EQ(result->decision(0).ShortDebugString(),
             "step: 8 accuracy: 0.5 next_step: 30 candidate { name: \"fp32\" "
             "predicted_accuracy: 0.75 deviation: 0.125 gain_per_second: 0.0625 "
-            "gain_deviation: 0.03125 seconds_per_step: 0.25 } chosen: \"fp32\"");
+            "gain_deviation: 0.03125 seconds_per_step: 0.25 encoding_error: 0.5 } "
+            "candidate { name: \"table_1\" seconds_per_step: 0.125 } chosen: \"fp32\" "
+            "layers: \"matrices\"");
 }
 
 TEST(RealRunTest, OtherTextsAreNoReports) {
@@ -73,12 +78,6 @@ TEST(RealRunTest, OtherTextsAreNoReports) {
 
 TEST(RealRunTest, SettingsOfSimulatedMachinesAreNamed) {
   EXPECT_TRUE(CheckReal({}).ok());
-  RunSpec adaptive;
-  adaptive.job.push.adaptive.emplace();
-  EXPECT_TRUE(CheckReal(adaptive).ok());
-  adaptive.job.push.adaptive->prune = true;
-  EXPECT_EQ(CheckReal(adaptive).message(),
-            "job.compression.adaptive_prune: only simulated workers have it");
   const std::vector<std::pair<std::string, std::function<void(Machines&)>>> changes = {
       {"exchange", [](Machines& m) { m.set_exchange(Machines::Exchange::ring); }},
       {"synthetic", [](Machines& m) { m.mutable_synthetic(); }},

@@ -153,7 +153,7 @@ std::string HistogramTable(std::span<const RunResult> results, const char* heade
 std::string DecisionsTable(std::span<const RunResult> results) {
   std::string table =
       "run,step,next_step,seconds,accuracy,candidate,predicted_accuracy,deviation,"
-      "gain_per_second,gain_deviation,seconds_per_step,encoding_error,chosen\n";
+      "gain_per_second,gain_deviation,seconds_per_step,encoding_error,chosen,layers\n";
   const auto number = [](bool given, double value) {
     return ExactNumber(given ? value : std::numeric_limits<double>::quiet_NaN());
   };
@@ -161,15 +161,17 @@ std::string DecisionsTable(std::span<const RunResult> results) {
     for (const PrecisionDecision& decision : results[run].decision()) {
       for (const PrecisionDecision::Candidate& candidate : decision.candidate()) {
         const bool predicted = candidate.has_predicted_accuracy();
-        table += Row(
-            {absl::StrCat(run), absl::StrCat(decision.step()), absl::StrCat(decision.next_step()),
-             ExactNumber(decision.seconds()), ExactNumber(decision.accuracy()), candidate.name(),
-             number(predicted, candidate.predicted_accuracy()),
-             number(predicted, candidate.deviation()),
-             number(predicted, candidate.gain_per_second()),
-             number(predicted, candidate.gain_deviation()),
-             ExactNumber(candidate.seconds_per_step()), ExactNumber(candidate.encoding_error()),
-             candidate.name() == decision.chosen() ? "1" : "0"});
+        table += Row({absl::StrCat(run), absl::StrCat(decision.step()),
+                      absl::StrCat(decision.next_step()), ExactNumber(decision.seconds()),
+                      ExactNumber(decision.accuracy()), candidate.name(),
+                      number(predicted, candidate.predicted_accuracy()),
+                      number(predicted, candidate.deviation()),
+                      number(predicted, candidate.gain_per_second()),
+                      number(predicted, candidate.gain_deviation()),
+                      ExactNumber(candidate.seconds_per_step()),
+                      number(candidate.has_encoding_error(), candidate.encoding_error()),
+                      candidate.name() == decision.chosen() ? "1" : "0",
+                      decision.has_layers() ? decision.layers() : "all"});
       }
     }
   }

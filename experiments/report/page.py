@@ -248,15 +248,17 @@ def _decisions(cases):
         names = list(dict.fromkeys(name for _, name in groups))
         for step, name in sorted(groups, key=lambda key: (key[0], names.index(key[1]))):
             found = groups[step, name]
-            rows.append([*(case.settings[axis] for axis in axes), str(step), name, _prediction(found),
+            errors = [row.encoding_error for row in found if not math.isnan(row.encoding_error)]
+            rows.append([*(case.settings[axis] for axis in axes), str(step), found[0].layers, name, _prediction(found),
                          measures.QUANTITIES["seconds"].text([row.seconds_per_step for row in found]),
-                         estimates.three_digits(statistics.fmean(row.encoding_error for row in found)),
+                         estimates.three_digits(statistics.fmean(errors)) if errors else "not measured",
                          f"{sum(row.chosen for row in found)} of {len(case.runs)}"])
-    header = [axis.replace("_", " ") for axis in axes] + ["step", "candidate", "predicted accuracy", "time per step", "encoding error",
-                                                          "chosen by seeds"]
+    header = [axis.replace("_", " ") for axis in axes] + ["step", "layers", "candidate", "predicted accuracy", "time per step",
+                                                          "encoding error", "chosen by seeds"]
     return ("<section>\n<h2>Decisions of adaptive precision</h2>\n<p>A prediction is that of the test accuracy at the next decision: the mean "
-            "of the seeds and the mean of their standard deviations. The encoding error is the sum of the squares of the errors in the trial, "
-            "divided by that of the encoded values.</p>\n" + _table(header, rows, names=(*range(len(axes)), len(axes) + 1)) + "</section>\n")
+            "of the seeds and the mean of their standard deviations. The encoding error is the sum of the squares of the errors in the last part of the "
+            "trial, divided by that of the encoded values.</p>\n"
+            + _table(header, rows, names=(*range(len(axes)), len(axes) + 1, len(axes) + 2)) + "</section>\n")
 
 
 def _prediction(candidates):

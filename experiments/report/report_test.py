@@ -364,11 +364,13 @@ class PageTest(Folder):
         files = two_modes([(10, 0.8), (10, 0.82)], [(10, 0.8), (10, 0.82)])
         self.assertNotIn("Decisions", page.write(self.read(files)))
         for run, predicted in ((2, 0.7), (3, 0.8)):
-            files.decisions.append([run, 40, 140, 5.0, 0.6, "fp32", predicted, 0.02, 0.01, 0.001, 0.3, 0.0, int(run == 2)])
-            files.decisions.append([run, 40, 140, 5.0, 0.6, "table_1", "nan", "nan", "nan", "nan", 0.1, 3.5, 0])
+            files.decisions.append([run, 40, 140, 5.0, 0.6, "fp32", predicted, 0.02, 0.01, 0.001, 0.3, 0.0, int(run == 2), "all"])
+            files.decisions.append([run, 40, 140, 5.0, 0.6, "table_1", "nan", "nan", "nan", "nan", 0.1, 3.5, 0, "all"])
+            files.decisions.append([run, 140, 240, 9.0, 0.6, "fp32", 0.9, 0.02, 0.01, 0.001, 0.3, "nan", 1, "matrices"])
         text = page.write(self.read(files)).replace("\N{NO-BREAK SPACE}", " ")
         self.assertIn('<td class="name">fp32</td><td>75.0 ± 2.0 %</td><td>300 ms</td><td>0</td><td>1 of 2</td>', text)
         self.assertIn('<td class="name">table_1</td><td>removed</td><td>100 ms</td><td>3.50</td><td>0 of 2</td>', text)
+        self.assertIn('<td class="name">matrices</td><td class="name">fp32</td><td>90.0 ± 2.0 %</td><td>300 ms</td><td>not measured</td>', text)
 
     def test_a_title_is_the_name_if_there_is_none(self):
         files = two_modes([(10, 0.9)], [(5, 0.9)])

@@ -130,8 +130,9 @@ class Candidate:
     gain_per_second: float
     gain_deviation: float
     seconds_per_step: float
-    encoding_error: float
+    encoding_error: float  # not a number: not measured
     chosen: int
+    layers: str  # whose candidate was chosen
 
 
 @dataclasses.dataclass(frozen=True)

@@ -80,8 +80,8 @@ def every_figure():
                 files.run([mode, times], seed, [(5 + i + seed / 10, accuracy / 2), (10 + i, accuracy)], push_bytes=10 ** (5 + i),
                           staleness={0: 5, i: 3, 40 * i: 1}, value_age={1: 5, 9: 2}, late_pushes=3)
     for run in (0, 1):
-        files.decisions += [[run, 0, 100, 0.0, 0.1, "fp32", 0.8, 0.02, 0.01, 0.001, 0.3, 0.0, 1],
-                            [run, 0, 100, 0.0, 0.1, "table_1", "nan", "nan", "nan", "nan", 0.1, 3.5, 0]]
+        files.decisions += [[run, 0, 100, 0.0, 0.1, "fp32", 0.8, 0.02, 0.01, 0.001, 0.3, 0.0, 1, "all"],
+                            [run, 0, 100, 0.0, 0.1, "table_1", "nan", "nan", "nan", "nan", 0.1, 3.5, 0, "all"]]
     for network in ("VGG-16", "ResNet-20"):
         for workers in (4, 8):
             files.efficiency.append([network, workers, "dense", "formulas", 1 / workers, 0.1 * workers])

@@ -361,7 +361,10 @@ JoinReply Job::ReplyOf(WorkerId worker, Incarnation incarnation,
   }
   if (leads()) {
     deal_lead_.FillIn(reply);
-    if (precision_ != nullptr) precision_->FillIn(reply);
+    if (precision_ != nullptr) {
+      precision_->Begin(model->partition());
+      precision_->FillIn(reply);
+    }
     reply.set_token(tokens_.Of(worker, incarnation));
   }
   return reply;

@@ -1,5 +1,5 @@
-// QuadraticTask is a LearningTask for tests: f(x) = |x - m|^2 / 2 with noise in the gradients. Two
-// matrices and two vectors, so that a job of several shards has both kinds.
+// QuadraticTask is a LearningTask for tests: f(x) = |x - m|^2 / 2 with noise in the gradients. A
+// matrix, a convolution and two vectors, so that a job of several shards has all kinds.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_TESTING_QUADRATIC_TASK_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_TESTING_QUADRATIC_TASK_H_
 
@@ -96,7 +96,7 @@ class QuadraticTask final : public LearningTask {
 
   const QuadraticPlan plan_;
   const std::vector<TensorShape> tensors_ = {
-      {"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
+      {"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 12, 5}}, {"b2", {60}}};
   std::vector<std::vector<float>> initial_;
 };
 

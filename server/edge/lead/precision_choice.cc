@@ -1,9 +1,17 @@
 #include "server/edge/lead/precision_choice.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace thinwire {
+namespace {
+
+// adaptive_prune removes arms with larger encoding errors.
+constexpr double kLargestError = 1;
+
+}  // namespace
 
 bool TrialsBeginAt(const AdaptiveSpec& spec, Step step, Step end) {
   return step + spec.speculate_steps < end;
@@ -12,6 +20,37 @@ bool TrialsBeginAt(const AdaptiveSpec& spec, Step step, Step end) {
 Step NextDecision(const AdaptiveSpec& spec, Step step, Step end) {
   const Step next = step + spec.speculate_steps + spec.continue_steps;
   return TrialsBeginAt(spec, next, end) ? next : end;
+}
+
+KindArms WithArm(KindArms arms, std::optional<TensorKind> kind, uint32_t arm) {
+  if (kind.has_value()) {
+    arms[static_cast<size_t>(*kind)] = arm;
+  } else {
+    arms.fill(arm);
+  }
+  return arms;
+}
+
+std::vector<TensorKind> KindsChosenAlone(const AdaptiveSpec& spec, const Partition& partition) {
+  std::vector<TensorKind> alone;
+  if (!spec.per_layer) return alone;
+  for (const auto& [kind, largest] : LargestShards(partition)) {
+    if (kind != TensorKind::kVectors) alone.push_back(kind);
+  }
+  return alone;
+}
+
+std::optional<TensorKind> ChosenKind(std::span<const TensorKind> alone, size_t decisions) {
+  if (alone.empty() || decisions == 0) return std::nullopt;
+  return alone[(decisions - 1) % alone.size()];
+}
+
+void Prune(std::span<ArmTrial> trials) {
+  const auto errs = [](const ArmTrial& tried) {
+    return tried.encoding_error.has_value() && *tried.encoding_error > kLargestError;
+  };
+  if (std::ranges::all_of(trials, errs)) return;
+  for (ArmTrial& tried : trials) tried.removed = errs(tried);
 }
 
 PrecisionChoice ChoosePrecision(const AdaptiveSpec& spec, std::span<const ArmTrial> trials,

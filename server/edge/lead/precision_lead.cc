@@ -25,6 +25,7 @@ PrecisionLead::PrecisionLead(AdaptiveSpec spec, Files& files, const std::string&
     : files_(files),
       folder_(folder),
       path_(absl::StrCat(folder, "/", kFile)),
+      arms_(spec.arms),
       dealer_(dealer),
       rounds_(std::move(spec)) {}
 
@@ -73,7 +74,7 @@ absl::StatusOr<std::optional<Step>> PrecisionLead::Update(Step frontier, std::op
   if (!returns_) RETURN_IF_ERROR(Perform(rounds_.Advance(frontier, *kept)));
   if (!returns_ || *kept != rounds_.begin()) return std::nullopt;
   LOG(INFO) << "adaptive precision: all processes return to step " << rounds_.begin() << " for "
-            << (rounds_.tries() ? "a trial of " : "") << "candidate " << rounds_.arm();
+            << (rounds_.tries() ? "a trial of " : "") << ArmNames(arms_, rounds_.arms());
   return rounds_.begin();
 }
 
@@ -105,13 +106,13 @@ bool PrecisionLead::MaySave(Step frontier) const {
 
 void PrecisionLead::LogDecision() const {
   const PrecisionDecision& decision = *rounds_.state().decision().rbegin();
-  LOG(INFO) << "adaptive precision: " << decision.chosen() << " from step " << decision.step()
+  LOG(INFO) << "adaptive precision: " << ChosenText(decision) << " from step " << decision.step()
             << " to " << decision.next_step()
             << ", predicted test accuracy there: " << CandidatesText(decision);
 }
 
 void PrecisionLead::FillIn(JoinReply& reply) const {
-  reply.set_push_candidate(rounds_.arm());
+  for (const uint32_t arm : rounds_.arms()) reply.add_push_candidates(arm);
   if (rounds_.tries()) reply.set_trial_step(rounds_.begin().value);
 }
 

@@ -10,10 +10,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "common/partition.h"
 #include "common/spec/push_spec.h"
 #include "proto/control.pb.h"
 #include "server/durable/files.h"
@@ -32,6 +34,8 @@ class PrecisionLead {
   // missing; errors of the file system.
   absl::Status Start(RunId run, bool recovered);
 
+  // Sets the model. Call it before the first worker has joined this process.
+  void Begin(const Partition& partition) { rounds_.Begin(partition); }
   // Adds the tests of a worker. Errors: those of the file system.
   absl::Status Add(const HeartbeatRequest& request);
   // Returns the step of the snapshot to which all processes return now; nullopt: they go on. All
@@ -46,7 +50,7 @@ class PrecisionLead {
   // the next snapshot.
   bool MaySave(Step frontier) const;
 
-  // Add the arm in force, and all decisions.
+  // Add the arms in force, and all decisions.
   void FillIn(JoinReply& reply) const;
   void FillIn(StatusReply& reply) const;
 
@@ -63,6 +67,7 @@ class PrecisionLead {
   Files& files_;
   const std::string folder_;
   const std::string path_;
+  const std::vector<AdaptiveSpec::Arm> arms_;
   Dealer& dealer_;
   TrialRounds rounds_;
   RunId run_;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/partition.h"
 #include "common/spec/push_spec.h"
 #include "proto/control.pb.h"
 #include "server/durable/testing/faulty_files.h"
@@ -30,6 +31,7 @@ class PrecisionLeadTest : public testing::Test {
     AdaptiveSpec spec{.speculate_steps = 8, .continue_steps = 10};
     spec.arms = {{.codec = {.id = CodecId::kFp32}}, {.codec = {.id = CodecId::kOneBit}}};
     lead_ = std::make_unique<PrecisionLead>(spec, files_, "/state", dealer_);
+    lead_->Begin(*Partition::Make({{"w", {2, 2}}}, 4096, 1));
     return lead_->Start(run, recovered);
   }
   // Sends the tests of a trial from BEGIN on, after which the accuracy is END.
@@ -63,7 +65,7 @@ class PrecisionLeadTest : public testing::Test {
 
 TEST_F(PrecisionLeadTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) {
   ASSERT_TRUE(Start(kRun, /*recovered=*/false).ok());
-  EXPECT_EQ(Joined().push_candidate(), 0u);
+  EXPECT_EQ(Joined().push_candidates(0), 0u);
   EXPECT_EQ(Joined().trial_step(), 0u);
   EXPECT_EQ(DealtUntil(), 8u);
   ASSERT_TRUE(Try(0, 0.8).ok());
@@ -74,7 +76,7 @@ TEST_F(PrecisionLeadTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) 
   files_.Crash();
   files_.Restart();
   ASSERT_TRUE(Start(kRun, /*recovered=*/true).ok());
-  EXPECT_EQ(Joined().push_candidate(), 1u);
+  EXPECT_EQ(Joined().push_candidates(0), 1u);
   ASSERT_TRUE(Try(0, 0.1).ok());
   StatusReply status;
   lead_->FillIn(status);
@@ -84,7 +86,7 @@ TEST_F(PrecisionLeadTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) 
 
   ASSERT_TRUE(Start(kRun, /*recovered=*/true).ok());
   EXPECT_FALSE(Joined().has_trial_step());
-  EXPECT_EQ(Joined().push_candidate(), 0u);
+  EXPECT_EQ(Joined().push_candidates(0), 0u);
   EXPECT_EQ(lead_->snapshot(), Step{18});
   EXPECT_EQ(DealtUntil(), 18u) << "the snapshot is not announced yet";
   EXPECT_EQ(*lead_->Update(Step{8}, Step{0}, Step{18}), std::nullopt);
@@ -103,7 +105,7 @@ TEST_F(PrecisionLeadTest, TestsAfterATrialAreIgnored) {
   StatusReply status;
   lead_->FillIn(status);
   EXPECT_EQ(status.precision_decisions_size(), 0);
-  EXPECT_EQ(Joined().push_candidate(), 1u);
+  EXPECT_EQ(Joined().push_candidates(0), 1u);
   EXPECT_FALSE(lead_->MaySave(Step{0})) << "a trial is repeated";
 }
 

@@ -8,6 +8,9 @@
 //                                               one, otherwise from the snapshot
 //   the snapshot of the next decision exists    the trial of the first arm, from this snapshot
 //
+// With adaptive_per_layer, a round after the first one changes the arm of one kind of tensors, and
+// its trials leave the arms of the other kinds as they are.
+//
 // The arm of the last decision is tried last, because it is chosen most often. Every change of the
 // arm is a return to a snapshot, so an arm belongs to a generation of the servers.
 //
@@ -22,8 +25,11 @@
 
 #include "absl/status/status.h"
 #include "common/ids.h"
+#include "common/partition.h"
 #include "common/spec/push_spec.h"
+#include "common/tensor_kind.h"
 #include "proto/precision.pb.h"
+#include "server/edge/lead/precision_choice.h"
 
 namespace thinwire {
 
@@ -43,9 +49,12 @@ class TrialRounds {
   // Errors: DataLoss if STATE names an arm that the job does not have.
   absl::Status Restore(PrecisionState state);
 
-  // Returns the step of the snapshot from which the steps with arm() begin.
+  // Sets the model. Call it before any test is added; later calls change nothing.
+  void Begin(const Partition& partition);
+
+  // Returns the step of the snapshot from which the steps with arms() begin.
   Step begin() const { return Step{state_.step()}; }
-  uint32_t arm() const { return state_.arm(); }
+  KindArms arms() const;
   bool tries() const { return state_.tries(); }
   // Returns the step of the next snapshot; nullopt: none is needed.
   std::optional<Step> snapshot() const;
@@ -61,14 +70,22 @@ class TrialRounds {
   Action Advance(Step frontier, Step kept);
 
  private:
-  Action EndTrial(double seconds_per_step);
+  Action EndTrial(const PrecisionTest& last);
   Action Decide();
-  // Ends the round: the run goes on with ARM up to NEXT.
-  Action GoOn(uint32_t arm, Step next);
+  // Ends the round: the run goes on with ARMS up to NEXT.
+  Action GoOn(const KindArms& arms, Step next);
+  // Returns the arms of the last decision; those of a run without trials if there was none.
+  KindArms Chosen() const;
+  // Returns the arm that the present round may replace; nullopt: this is the first round.
+  std::optional<uint32_t> CurrentArm() const;
   // Returns the arm that is tried next; nullopt: all have been tried.
   std::optional<uint32_t> NextArm() const;
 
+  // Returns the kind of tensors whose arm the present round chooses; nullopt: all kinds.
+  std::optional<TensorKind> kind() const;
+
   const AdaptiveSpec spec_;
+  std::vector<TensorKind> alone_;  // KindsChosenAlone
   PrecisionState state_;
   std::vector<PrecisionTest> tests_;  // of the present trial
 };

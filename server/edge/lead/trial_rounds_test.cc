@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/partition.h"
 #include "common/spec/push_spec.h"
 #include "proto/precision.pb.h"
 
@@ -52,7 +53,7 @@ Action Try(TrialRounds& rounds, double start, double gain, double seconds = 0.1)
 TEST(TrialRoundsTest, EveryArmIsTriedFromTheSameSnapshot) {
   TrialRounds rounds(SpecOf(3));
   for (uint32_t arm = 0; arm < 3; ++arm) {
-    EXPECT_EQ(rounds.arm(), arm);
+    EXPECT_EQ(rounds.arms()[0], arm);
     EXPECT_TRUE(rounds.tries());
     EXPECT_EQ(rounds.begin(), Step{0});
     EXPECT_EQ(rounds.limit(), Step{kTrial});
@@ -60,7 +61,7 @@ TEST(TrialRoundsTest, EveryArmIsTriedFromTheSameSnapshot) {
     EXPECT_EQ(Try(rounds, 0.1, arm == 1 ? 0.4 : 0), Action::kReturn);
   }
   EXPECT_FALSE(rounds.tries());
-  EXPECT_EQ(rounds.arm(), 1u);
+  EXPECT_EQ(rounds.arms()[0], 1u);
   EXPECT_EQ(rounds.begin(), Step{0}) << "the run goes on from the snapshot";
   ASSERT_EQ(rounds.state().decision_size(), 1);
   const PrecisionDecision& decision = rounds.state().decision(0);
@@ -76,7 +77,7 @@ TEST(TrialRoundsTest, TheLastTrialGoesOnIfItsArmIsChosen) {
   TrialRounds rounds(SpecOf(2));
   EXPECT_EQ(Try(rounds, 0.1, 0), Action::kReturn);
   EXPECT_EQ(Try(rounds, 0.1, 0.4), Action::kStore);
-  EXPECT_EQ(rounds.arm(), 1u);
+  EXPECT_EQ(rounds.arms()[0], 1u);
   EXPECT_FALSE(rounds.tries());
 }
 
@@ -84,7 +85,7 @@ TEST(TrialRoundsTest, TheFasterOfTwoEqualCodecsIsChosen) {
   TrialRounds rounds(SpecOf(2));
   EXPECT_EQ(Try(rounds, 0.1, 0.4, /*seconds=*/0.1), Action::kReturn);
   EXPECT_EQ(Try(rounds, 0.1, 0.4, /*seconds=*/0.3), Action::kReturn);
-  EXPECT_EQ(rounds.arm(), 0u);
+  EXPECT_EQ(rounds.arms()[0], 0u);
 }
 
 TEST(TrialRoundsTest, TheNextRoundBeginsAtItsSnapshotAndTriesTheChosenArmLast) {
@@ -99,10 +100,10 @@ TEST(TrialRoundsTest, TheNextRoundBeginsAtItsSnapshotAndTriesTheChosenArmLast) {
   EXPECT_EQ(rounds.Advance(next + 1, Step{0}), Action::kNone) << "a server has no checkpoint";
   EXPECT_EQ(rounds.Advance(next + 1, next), Action::kReturn);
   EXPECT_EQ(rounds.begin(), next);
-  EXPECT_EQ(rounds.arm(), 1u);
+  EXPECT_EQ(rounds.arms()[0], 1u);
   EXPECT_EQ(rounds.limit(), next + kTrial);
   EXPECT_EQ(Try(rounds, 0.5, 0), Action::kReturn);
-  EXPECT_EQ(rounds.arm(), 0u);
+  EXPECT_EQ(rounds.arms()[0], 0u);
   EXPECT_EQ(Try(rounds, 0.5, 0.1), Action::kStore);
   ASSERT_EQ(rounds.state().decision_size(), 2);
   EXPECT_EQ(rounds.state().decision(1).accuracy(), 0.5);
@@ -129,7 +130,7 @@ TEST(TrialRoundsTest, ARunThatIsShorterThanATrialUsesTheFirstArm) {
   TrialRounds rounds(SpecOf(3));
   EXPECT_EQ(rounds.Add(TestAt(0, 0.1, 0.1, /*end=*/kTrial)), Action::kStore);
   EXPECT_FALSE(rounds.tries());
-  EXPECT_EQ(rounds.arm(), 0u);
+  EXPECT_EQ(rounds.arms()[0], 0u);
   EXPECT_EQ(rounds.limit(), std::nullopt);
   EXPECT_EQ(rounds.state().decision_size(), 0);
 }
@@ -146,6 +147,9 @@ TEST(TrialRoundsTest, TestsThatAreKnownImpossibleOrOfOtherStepsAreIgnored) {
   EXPECT_EQ(rounds.Add(TestAt(kTrial, 1.1)), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(kTrial, 0.3, nan)), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(kTrial, 0.3, -1)), Action::kNone);
+  PrecisionTest impossible = TestAt(kTrial, 0.3);
+  impossible.set_encoding_error(nan);
+  EXPECT_EQ(rounds.Add(impossible), Action::kNone);
   EXPECT_EQ(rounds.Add(TestAt(kTrial, 0.4)), Action::kReturn);
   ASSERT_EQ(rounds.state().trial_size(), 1);
   const auto& trial = rounds.state().trial(0);
@@ -156,6 +160,96 @@ TEST(TrialRoundsTest, TestsThatAreKnownImpossibleOrOfOtherStepsAreIgnored) {
   EXPECT_EQ(rounds.state().accuracy(), 0.1);
 }
 
+TEST(TrialRoundsTest, LaterRoundsChangeOneKindOfTensorsEach) {
+  AdaptiveSpec spec = SpecOf(2);
+  spec.per_layer = true;
+  const Partition partition =
+      *Partition::Make({{"conv", {8, 3, 3}}, {"w", {8, 8}}, {"b", {8}}}, 4096, 1);
+  TrialRounds rounds(spec);
+  rounds.Begin(partition);
+  const auto begin_round = [&] {
+    const Step next = *rounds.snapshot();
+    EXPECT_EQ(rounds.Advance(next + 1, next), Action::kReturn);
+  };
+  Try(rounds, 0.1, 0.4);
+  Try(rounds, 0.1, 0);
+  EXPECT_EQ(rounds.arms(), (KindArms{0, 0, 0})) << "the first decision is that of all layers";
+
+  begin_round();
+  EXPECT_EQ(rounds.arms(), (KindArms{1, 0, 0}));
+  Try(rounds, 0.2, 0.4);
+  EXPECT_EQ(rounds.arms(), (KindArms{0, 0, 0})) << "the arm of the matrices is tried last";
+  Try(rounds, 0.2, 0);
+  EXPECT_FALSE(rounds.tries());
+  EXPECT_EQ(rounds.arms(), (KindArms{1, 0, 0}));
+
+  begin_round();
+  EXPECT_EQ(rounds.arms(), (KindArms{1, 1, 0}));
+  // Another process continues.
+  TrialRounds second(spec);
+  ASSERT_TRUE(second.Restore(rounds.state()).ok());
+  second.Begin(partition);
+  Try(second, 0.3, 0);
+  Try(second, 0.3, 0.4);
+  EXPECT_EQ(second.arms(), (KindArms{1, 0, 0}));
+  const auto& decisions = second.state().decision();
+  ASSERT_EQ(decisions.size(), 3);
+  EXPECT_FALSE(decisions[0].has_layers());
+  EXPECT_EQ(decisions[1].layers(), "matrices");
+  EXPECT_EQ(decisions[1].chosen(), "fp8_e5m2");
+  EXPECT_EQ(decisions[2].layers(), "convolutions");
+  EXPECT_EQ(decisions[2].chosen(), "fp32");
+}
+
+TEST(TrialRoundsTest, AnArmWhoseErrorExceedsItsValuesIsRemovedAfterItsFirstTrial) {
+  AdaptiveSpec spec = SpecOf(3);
+  spec.prune = true;
+  TrialRounds rounds(spec);
+  const auto try_with_error = [&](double gain, std::optional<double> error) {
+    for (uint64_t i = 0; i < kTestsPerTrial; ++i) {
+      const double part = static_cast<double>(i) / kTestsPerTrial;
+      rounds.Add(TestAt(rounds.begin().value + i * 2, 0.1 + gain * part));
+    }
+    PrecisionTest last = TestAt(rounds.begin().value + kTrial, 0.1 + gain);
+    if (error.has_value()) last.set_encoding_error(*error);
+    return rounds.Add(last);
+  };
+  try_with_error(0.2, std::nullopt);
+  try_with_error(0.4, 1.25);
+  try_with_error(0, 1.0);
+  ASSERT_EQ(rounds.state().decision_size(), 1);
+  const PrecisionDecision& decision = rounds.state().decision(0);
+  EXPECT_EQ(decision.chosen(), "fp32") << "the best one is removed";
+  ASSERT_EQ(decision.candidate_size(), 3);
+  EXPECT_FALSE(decision.candidate(0).has_encoding_error());
+  EXPECT_EQ(decision.candidate(1).encoding_error(), 1.25);
+  EXPECT_FALSE(decision.candidate(1).has_predicted_accuracy());
+  EXPECT_TRUE(decision.candidate(2).has_predicted_accuracy());
+
+  // The next round, in another process, has two trials. Later errors remove nothing.
+  TrialRounds second(spec);
+  ASSERT_TRUE(second.Restore(rounds.state()).ok());
+  const Step next = *second.snapshot();
+  EXPECT_EQ(second.Advance(next + 1, next), Action::kReturn);
+  EXPECT_EQ(second.arms()[0], 2u);
+  Try(second, 0.3, 0);
+  EXPECT_EQ(second.arms()[0], 0u);
+  Try(second, 0.3, 0.1);
+  EXPECT_EQ(second.state().decision(1).candidate_size(), 2);
+}
+
+TEST(TrialRoundsTest, NoArmIsRemovedIfNoneWouldRemain) {
+  AdaptiveSpec spec = SpecOf(1);
+  spec.prune = true;
+  TrialRounds rounds(spec);
+  rounds.Add(TestAt(0, 0.1));
+  PrecisionTest last = TestAt(kTrial, 0.2);
+  last.set_encoding_error(2);
+  EXPECT_EQ(rounds.Add(last), Action::kStore);
+  EXPECT_TRUE(rounds.state().removed().empty());
+  EXPECT_TRUE(rounds.state().decision(0).candidate(0).has_predicted_accuracy());
+}
+
 TEST(TrialRoundsTest, AnotherProcessContinuesWithTheStoredState) {
   TrialRounds first(SpecOf(3));
   Try(first, 0.1, 0.4);
@@ -164,11 +258,11 @@ TEST(TrialRoundsTest, AnotherProcessContinuesWithTheStoredState) {
   first.Add(TestAt(8, 0.1));
   TrialRounds second(SpecOf(3));
   ASSERT_TRUE(second.Restore(first.state()).ok());
-  EXPECT_EQ(second.arm(), 1u);
+  EXPECT_EQ(second.arms()[0], 1u);
   EXPECT_TRUE(second.tries());
   EXPECT_EQ(Try(second, 0.1, 0), Action::kReturn);
   EXPECT_EQ(Try(second, 0.1, 0), Action::kReturn);
-  EXPECT_EQ(second.arm(), 0u);
+  EXPECT_EQ(second.arms()[0], 0u);
   EXPECT_EQ(second.state().decision(0).candidate_size(), 3);
 }
 
@@ -178,6 +272,10 @@ TEST(TrialRoundsTest, AStateOfAnotherJobIsRefused) {
   EXPECT_EQ(TrialRounds(SpecOf(3)).Restore(state).message(),
             "an unknown candidate (expected below 3, got 3)");
   state.set_arm(0);
+  state.add_chosen(0);
+  EXPECT_EQ(TrialRounds(SpecOf(3)).Restore(state).message(),
+            "candidates for 1 kinds of tensors (expected 3)");
+  state.clear_chosen();
   state.add_trial();
   EXPECT_EQ(TrialRounds(SpecOf(3)).Restore(state).message(), "a trial without tests");
 }
