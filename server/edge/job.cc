@@ -14,6 +14,7 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
+#include "server/durable/rule_file.h"
 #include "server/edge/job_status.h"
 #include "server/edge/lead/growth_lead.h"
 #include "server/edge/model/convert.h"
@@ -22,6 +23,8 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kWaitNoticeInterval = absl::Seconds(2);
+// A server that has forgotten the newest rule follows an older one for up to this time.
+constexpr absl::Duration kReminderInterval = absl::Seconds(1);
 
 uint32_t ThreadCount(uint32_t wanted) {
   return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
@@ -104,6 +107,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
       job_match_(options_.config),
       stored_(identity_, {model_, membership_, job_match_, admission_, dealer_, scaler_, journal_}),
       last_wait_notices_(clock.Now()),
+      last_reminder_(clock.Now()),
       // A shorter pause expires no lease, because a worker sends about three heartbeats per lease.
       control_(clock, /*limit=*/options_.lease / 2,
                [this](absl::Duration pause) { ExcusePause(pause); }),
@@ -119,7 +123,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                AdmitWorker(call, incarnation);
              }),
       // The changes are numbered from the epoch, and not by the clock, so that a suspended earlier
-      // process that continues stays below this one, and a clock that is set back does no harm.
+      // process that continues stays below this one. RestoreRule makes up for a clock set back.
       scaler_(
           options_.rule, options_.server_count, identity_.leads() ? options_.epoch.value : 0,
           peers.get(), control_.post(),
@@ -133,6 +137,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
            .reserve = [this](uint32_t workers) { return model_.Reserve(workers); },
            .check_mode = [this](const Rule& rule) { return CheckMode(rule); },
            .step_ahead = [this] { return deal_lead_.StepAhead(); },
+           .store = [this](const SetModeRequest& request) { return StoreRule(request); },
            .apply = [this](const RuleEvent& event,
                            std::function<void()> then) { ApplyToAll(event, std::move(then)); },
            .record = [this](std::function<void()> then) { stored_.RecordLead(std::move(then)); }}),
@@ -180,6 +185,7 @@ absl::Status Job::Recover() {
     checkpoints_.Plan(precision_->snapshot());
   }
   if (!recovered_) return absl::OkStatus();
+  RETURN_IF_ERROR(RestoreRule());
   RETURN_IF_ERROR(scaler_.Resume());
   dealer_.Resume(clock_.Now());
   identity_.run = stored_.run()->run;
@@ -509,6 +515,23 @@ void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>&
   });
 }
 
+bool Job::StoresRule() const {
+  return leads() && options_.durable.has_value() && !checkpoints_.aligned();
+}
+
+absl::Status Job::StoreRule(const SetModeRequest& request) {
+  if (!StoresRule()) return absl::OkStatus();
+  return WriteRule(*options_.durable->files, options_.durable->folder, request);
+}
+
+absl::Status Job::RestoreRule() {
+  if (!StoresRule()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const std::optional<SetModeRequest> stored,
+      ReadRule(*options_.durable->files, options_.durable->folder, stored_.run()->run));
+  return stored.has_value() ? scaler_.Restore(*stored) : absl::OkStatus();
+}
+
 absl::Status Job::CheckMode(const Rule& rule) const {
   Problems problems =
       ModeProblems(rule, options_.sparse_updates, options_.publish, options_.staleness,
@@ -655,6 +678,7 @@ void Job::HandleTick() {
   const std::vector<WorkerId> live = membership_.Live();
   if (leads() && model_.Get() != nullptr) {
     scaler_.Tick(live.empty() || live.back().value < scaler_.target());
+    RemindServers(now);
     TuneRule();
     AdaptPrecision();
   }
@@ -700,6 +724,12 @@ void Job::SendWaitNotices(absl::Time now) {
   if (model == nullptr || now - last_wait_notices_ < kWaitNoticeInterval) return;
   last_wait_notices_ = now;
   model->SendWaitNotices();
+}
+
+void Job::RemindServers(absl::Time now) {
+  if (now - last_reminder_ < kReminderInterval) return;
+  last_reminder_ = now;
+  scaler_.Remind();
 }
 
 void Job::OpenAfterTimeout(absl::Time now) {

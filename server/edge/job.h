@@ -226,6 +226,11 @@ class Job {
   void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
   void HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>& done);
   absl::Status CheckSetMode(const SetModeRequest& request) const;
+  // The lead of a durable job stores its newest rule in a file (rule_file.h), unless all servers go
+  // back together, to the rule of a checkpoint.
+  bool StoresRule() const;
+  absl::Status StoreRule(const SetModeRequest& request);
+  absl::Status RestoreRule();
   // Returns an error if an operator's request to change the rule of JOB cannot be performed now.
   absl::Status CheckRuleChange(const std::string& job) const;
   // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.
@@ -252,6 +257,7 @@ class Job {
   void AdaptPrecision();
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
+  void RemindServers(absl::Time now);
 
   bool leads() const { return identity_.leads(); }
   bool stopping() const { return stopping_ || checkpoints_.goes_back(); }
@@ -283,6 +289,7 @@ class Job {
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;
   absl::Time last_wait_notices_;
+  absl::Time last_reminder_;
   std::optional<absl::Time> disagreed_since_;  // set while CheckAgreed() returns an error
   bool stopping_ = false;
 

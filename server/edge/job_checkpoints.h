@@ -75,6 +75,8 @@ class JobCheckpoints {
   absl::Status CheckAgreed() const;
   // Returns whether this server waits for the lead's choice. Constant after Start, so thread-safe.
   bool awaits_rollback() const { return awaits_rollback_; }
+  // Returns whether all servers make their checkpoints at the same steps and go back together.
+  bool aligned() const { return keeps_only_checkpoints() && options_.fold == Fold::kRound; }
   // Returns whether this server has begun to go back, and therefore accepts nothing more.
   bool goes_back() const { return goes_back_; }
   // Returns the newest step that this server, the lead, has announced; nullopt: none.
@@ -109,7 +111,6 @@ class JobCheckpoints {
   bool keeps_only_checkpoints() const {
     return options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
   }
-  bool aligned() const { return keeps_only_checkpoints() && options_.fold == Fold::kRound; }
 
   // Checks what Follow and Rollback have in common.
   absl::Status CheckFollower(const std::string& job) const;

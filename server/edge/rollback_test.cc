@@ -857,6 +857,46 @@ TEST_F(RollbackTest, InAsyncAServerContinuesAloneUnderTheNextGeneration) {
   EXPECT_EQ(Status(1).generation(), 3u);
 }
 
+// The newest checkpoints of both servers are older than the change.
+TEST_F(RollbackTest, InAsyncNoRestartForgetsAChangeOfTheMode) {
+  rule_ = Rule::Async(1);
+  StartServers();
+  Begin();
+  SetModeRequest request;
+  request.mutable_consistency()->set_mode(Consistency::Mode::ssp);
+  request.mutable_consistency()->set_slack(3);
+  Pending<SetModeReply> change;
+  servers_[0]->job->SetMode(request, change.done());
+  ASSERT_TRUE(change.Get().ok());
+  const auto newest_mode = [this](uint32_t s) {
+    const StatusReply status = Status(s);
+    return status.next_mode().empty() ? status.mode() : status.next_mode();
+  };
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(newest_mode(s), "ssp");
+  for (const std::vector<uint32_t>& killed : {std::vector<uint32_t>{1}, {0}, {0, 1}}) {
+    for (const uint32_t s : killed) Kill(s);
+    for (const uint32_t s : killed) {
+      ASSERT_TRUE(StartServer(s).ok());
+      EXPECT_EQ(newest_mode(s), "async") << "of the checkpoint";
+    }
+    TickUntil([&] { return newest_mode(0) == "ssp" && newest_mode(1) == "ssp"; });
+  }
+}
+
+TEST_F(RollbackTest, InAsyncAModeThatCannotBeStoredIsRefused) {
+  rule_ = Rule::Async(1);
+  StartServers();
+  Begin();
+  servers_[0]->files.SetFreeBytes(0);
+  SetModeRequest request;
+  request.mutable_consistency()->set_mode(Consistency::Mode::ssp);
+  Pending<SetModeReply> change;
+  servers_[0]->job->SetMode(request, change.done());
+  EXPECT_TRUE(absl::IsResourceExhausted(change.Get().status()));
+  TickUntil([&] { return Status(1).next_mode().empty(); });
+  EXPECT_EQ(Status(0).next_mode(), "");
+}
+
 // The lead's generation is higher than that of server 1, which therefore cannot know the
 // incarnation.
 TEST_F(RollbackTest, InAsyncAServerAdoptsAProcessThatItsCheckpointDoesNotKnow) {

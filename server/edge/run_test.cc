@@ -319,7 +319,7 @@ TEST_F(RunTest, OnlyTheNewestRuleOfTheLeadOfThisRunIsFollowed) {
   EXPECT_EQ(set_slack(0, 0, 0, 1), absl::OkStatus()) << "of an operator";
   EXPECT_EQ(Status(1).slack(), 1u);
   const uint64_t newest = EpochOf(0) + 1;
-  ExpectRefused(set_slack(1, joined.run(), newest - 1, 2), "change: not the newest one");
+  ExpectRefused(set_slack(1, joined.run(), newest - 1, 2), "change: older than the newest one");
   ExpectRefused(set_slack(1, joined.run() + 1, newest + 1, 3),
                 "server 1 lost its state: server 0 belongs to another run");
   EXPECT_EQ(set_slack(1, 0, newest + 1, 4).code(), absl::StatusCode::kInvalidArgument)

@@ -42,8 +42,10 @@ enum class BrokenRule : uint8_t {
   kResidualOfAnotherStep,  // a worker restores its newest residuals whatever their step is
   kRollbackToAnotherStep,  // each server rolls back to its own newest checkpoint
   kClippedByOwnNorm,       // a shard clips a round by the norm of its own part
-  kRuleNotPassedOn,        // a lead that is started again does not pass its rule on
-  kOldRuleFollowed,        // a server performs requests of the lead that arrive after newer ones
+  kRuleNotPassedOn,        // a lead passes its rule on only when it changes
+  kServersNotReminded,     // a lead passes its rule on only when it changes or starts again
+  kRuleNotStored,    // a lead that goes on from a checkpoint forgets later changes of the rule
+  kOldRuleFollowed,  // a server performs requests of the lead that arrive after newer ones
 };
 
 inline constexpr const char* kBrokenRuleNames[] = {"none",
@@ -53,6 +55,8 @@ inline constexpr const char* kBrokenRuleNames[] = {"none",
                                                    "rollback-to-another-step",
                                                    "clipped-by-own-norm",
                                                    "rule-not-passed-on",
+                                                   "servers-not-reminded",
+                                                   "rule-not-stored",
                                                    "old-rule-followed"};
 
 struct Job {

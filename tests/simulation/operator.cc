@@ -81,6 +81,7 @@ void Operator::OnReply(const Rule& rule, const absl::Status& status) {
   called_at_.reset();
   succeeded_ = status.ok();
   if (status.ok()) confirmed_ = rule;
+  if (absl::IsUnknown(status)) confirmed_.reset();
   if (status.ok() || absl::IsInvalidArgument(status)) --changes_left_;
 }
 

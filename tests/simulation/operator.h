@@ -5,6 +5,7 @@
 //   the lead refuses it for ever (InvalidArgument)    the earlier rule must stay
 //   another error                                     as above; the operator calls again later
 //   no reply, for example because the lead ended      either rule may stay
+//   the disk of the lead has failed (Unknown)         as above
 //
 // Not thread-safe.
 #ifndef THINWIRE_TESTS_SIMULATION_OPERATOR_H_

@@ -10,6 +10,7 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
 #include "server/durable/log_format.h"
+#include "server/durable/rule_file.h"
 #include "server/edge/lead/round_sum.h"
 #include "server/edge/model/convert.h"
 
@@ -19,6 +20,7 @@ namespace {
 constexpr char kFolder[] = "state";
 constexpr uint64_t kStartTimeoutTicks = 200;
 constexpr uint64_t kNoticeTicks = 10;
+constexpr uint64_t kReminderTicks = 20;
 // A worker gives up a call to Join after this time.
 constexpr uint64_t kJoinCallTicks = 100;
 constexpr uint64_t kFullDiskTicks = 30;
@@ -56,6 +58,7 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
                .reserve = [](uint32_t) { return absl::OkStatus(); },
                .check_mode = [this](const Rule& rule) { return shared_.job.CheckMode(rule); },
                .step_ahead = [this]() -> absl::StatusOr<Step> { return StepAhead(); },
+               .store = [this](const SetModeRequest& request) { return StoreRule(request); },
                .apply = [this](const RuleEvent& event,
                                const std::function<void()>& then) { SubmitToAll(event, then); },
                .record = [](const std::function<void()>& then) { then(); }}),
@@ -89,9 +92,6 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
   RETURN_IF_ERROR(shared_.files.MakeFolder(kFolder));
   RETURN_IF_ERROR(shared_.files.SyncFolder("/"));
   RETURN_IF_ERROR(Recover());
-  if (run_record_.has_value() && shared_.job.broken != BrokenRule::kRuleNotPassedOn) {
-    RETURN_IF_ERROR(scaler_.Resume());
-  }
   if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
     if (shared_.job.by_round()) {
       awaits_rollback_ = !rolled_back;
@@ -99,6 +99,10 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
     } else {
       RETURN_IF_ERROR(ContinueAlone());
     }
+  }
+  if (run_record_.has_value()) RETURN_IF_ERROR(RestoreRule());
+  if (run_record_.has_value() && shared_.job.broken != BrokenRule::kRuleNotPassedOn) {
+    RETURN_IF_ERROR(scaler_.Resume());
   }
   if (awaits_rollback_) return absl::OkStatus();
   if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
@@ -241,6 +245,34 @@ absl::Status Server::ContinueAlone() {
   for (auto& [id, held] : shards_) held.shard = NewShard();
   Trace(absl::StrCat("goes on alone under generation ", identity_.generation.value));
   return Restore(checkpoint);
+}
+
+bool Server::StoresRule() const {
+  const Durability durability = shared_.job.durability;
+  const bool aligned = durability == Durability::kCheckpoint && shared_.job.by_round();
+  // DrawJob also draws rules that JobSpec refuses.
+  const bool valid = shared_.job.CheckMode(shared_.job.rule).ok();
+  return leads() && durability != Durability::kNone && !aligned && valid;
+}
+
+absl::Status Server::StoreRule(const SetModeRequest& request) {
+  if (!StoresRule()) return absl::OkStatus();
+  const absl::Status written = WriteRule(shared_.files, kFolder, request);
+  if (written.ok() || absl::IsResourceExhausted(written)) return written;
+  store_error_ = written;
+  return absl::UnknownError("either rule may be on the disk");
+}
+
+absl::Status Server::RestoreRule() {
+  if (!StoresRule() || shared_.job.broken == BrokenRule::kRuleNotStored) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto stored, ReadRule(shared_.files, kFolder, identity_.run));
+  return stored.has_value() ? scaler_.Restore(*stored) : absl::OkStatus();
+}
+
+void Server::RemindServers() {
+  const bool broken = shared_.job.broken == BrokenRule::kRuleNotPassedOn ||
+                      shared_.job.broken == BrokenRule::kServersNotReminded;
+  if (!broken && now_ % kReminderTicks == 0) scaler_.Remind();
 }
 
 absl::Status Server::RollBack(Generation generation, Step step) {
@@ -643,9 +675,13 @@ absl::Status Server::Tick(uint64_t now) {
     }
     if (now % kNoticeTicks == 0) SendWaitNotices();
     if (clipper_ != nullptr) clipper_->Tick(TimeOf(now));
-    if (leads() && settled_ && identity_.run != RunId{}) scaler_.Tick(/*may_shrink=*/false);
+    if (leads() && settled_ && identity_.run != RunId{}) {
+      scaler_.Tick(/*may_shrink=*/false);
+      RemindServers();
+    }
   }
   RunPosted();
+  RETURN_IF_ERROR(store_error_);
   if (log_ != nullptr) RETURN_IF_ERROR(Commit(now));
   return WriteIfSaved();
 }

@@ -146,6 +146,11 @@ class Server {
   absl::Status ReplayRecords(LogSequence first);
   absl::StatusOr<uint64_t> LogBytes() const;
   absl::Status Restore(const thinwire::Checkpoint& checkpoint);
+  // See thinwire::Job.
+  bool StoresRule() const;
+  absl::Status StoreRule(const SetModeRequest& request);
+  absl::Status RestoreRule();
+  void RemindServers();
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   absl::Status ContinueAlone();
   void JoinMembersAgain();
@@ -214,6 +219,7 @@ class Server {
   std::vector<Step> steps_;        // of the complete aligned checkpoints, ascending
   // Work of the control thread for the next tick.
   std::deque<std::function<void()>> posted_;
+  absl::Status store_error_;  // of StoreRule; the process ends
   Counters counters_;
   std::unique_ptr<Clipper> clipper_;  // null: the job has no clip_norm
   Scaler scaler_;

@@ -557,8 +557,7 @@ bool Simulation::Over() const {
     return machine->lost || (machine->server != nullptr && machine->server->at_rest());
   };
   // A server that is lost never has its part of a norm, nor a new rule.
-  const bool agrees =
-      IsAnyServerLost() || (!WaitsForNorm() && (MayForgetRule() || NewestRule().has_value()));
+  const bool agrees = IsAnyServerLost() || (!WaitsForNorm() && NewestRule().has_value());
   return now_ > fault_ticks_ && agrees && !operator_.waits() &&
          std::ranges::all_of(workers_, ended) && std::ranges::all_of(processes_, stopped) &&
          std::ranges::all_of(servers_, at_rest) && to_servers_.empty() && to_workers_.empty();
@@ -587,13 +586,10 @@ std::optional<Rule> Simulation::NewestRule() const {
   return newest;
 }
 
-bool Simulation::MayForgetRule() const {
-  return job_.durability == Durability::kCheckpoint && !job_.by_round();
-}
-
-// With checkpoints, the servers may go back to one before a change.
+// By round with checkpoints, the servers may go back to one before a change.
 void Simulation::CheckRule() {
-  if (IsAnyServerLost() || job_.durability == Durability::kCheckpoint) return;
+  const bool goes_back = job_.durability == Durability::kCheckpoint && job_.by_round();
+  if (IsAnyServerLost() || goes_back) return;
   if (!operator_.confirmed().has_value() || NewestRule() == operator_.confirmed()) return;
   violations_.push_back("the shards do not follow the rule that the lead has confirmed");
 }

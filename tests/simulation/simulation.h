@@ -168,8 +168,6 @@ class Simulation {
   bool IsAnyServerLost() const;
   // Returns whether a full round waits for its norm.
   bool WaitsForNorm() const;
-  // Returns whether a server may go on alone from a checkpoint before a change of the rule.
-  bool MayForgetRule() const;
   // Returns the newest rule of all shards, or nullopt if they differ.
   std::optional<Rule> NewestRule() const;
   // Compares the newest rule with the one that the lead has confirmed to the operator.

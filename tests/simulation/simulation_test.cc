@@ -91,7 +91,8 @@ TEST(BrokenRuleTest, ABrokenRuleIsFound) {
   constexpr Case kCases[] = {
       {BrokenRule::kVerdictNotSaved, 787},     {BrokenRule::kSentBeforeFlush, 8},
       {BrokenRule::kResidualOfAnotherStep, 2}, {BrokenRule::kClippedByOwnNorm, 12},
-      {BrokenRule::kRuleNotPassedOn, 20},      {BrokenRule::kOldRuleFollowed, 73}};
+      {BrokenRule::kRuleNotPassedOn, 20},      {BrokenRule::kServersNotReminded, 330},
+      {BrokenRule::kRuleNotStored, 43},        {BrokenRule::kOldRuleFollowed, 37}};
   for (const auto& [broken, seed] : kCases) {
     SimulationOptions options = OptionsOf(seed);
     EXPECT_EQ(Simulation(options).Run(), "") << "seed " << seed;

@@ -47,6 +47,16 @@ void Scaler::Restore(const RuleEvent& event) {
   target_ = event.rule.workers;
 }
 
+absl::Status Scaler::Restore(const SetModeRequest& request) {
+  ASSIGN_OR_RETURN(const Rule rule, RuleFor(request.consistency()));
+  change_ = std::max(change_, request.change());
+  // A reduction from another number of workers may have been completed meanwhile.
+  const uint32_t reduction = rule.workers == this->rule().workers ? this->reduction() : 0;
+  Restore({rule, Step{request.step()}});
+  RestoreReduction(reduction);
+  return absl::OkStatus();
+}
+
 void Scaler::RestoreReduction(uint32_t workers) {
   target_ = workers == 0 ? rule().workers : std::min(workers, rule().workers);
 }
@@ -166,9 +176,8 @@ void Scaler::Become(const RuleEvent& event, std::function<void()> then) {
 void Scaler::Follow(const SetModeRequest& request, const SetModeDone& done) {
   if (request.change() < change_) {
     // Without the number of the request, so that the lead logs the error of all its retries once.
-    return done(absl::FailedPreconditionError(absl::StrCat(
-        "change: not the newest one (expected at least ", change_,
-        "); another process has led this server, or the clock of server 0 was set back")));
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("change: older than the newest one (expected at least ", change_, ")")));
   }
   change_ = request.change();
   const absl::StatusOr<Rule> rule = RuleFor(request.consistency());
@@ -194,22 +203,36 @@ void Scaler::Tick(bool may_shrink) {
   if (rule.ok()) Change({*rule, newest_.from}, log_error);
 }
 
+void Scaler::Remind() {
+  if (changing_ || !passed_on_) return;
+  for (uint32_t s = 1; s < server_count_; ++s) {
+    peers_->SetMode(ServerId{s}, RequestFor(newest_), [](const auto&) {});
+  }
+}
+
+SetModeRequest Scaler::RequestFor(const RuleEvent& event) const {
+  SetModeRequest request = server_.request();
+  *request.mutable_consistency() = ConsistencyOf(event.rule);
+  request.set_step(event.from.value);
+  request.set_change(change_);
+  return request;
+}
+
 void Scaler::Change(const RuleEvent& event, std::function<void(const absl::Status&)> done) {
   struct Replies {
     uint32_t missing_count;
     absl::Status status;
   };
   changing_ = true;
-  const auto finish = [this, event, done = std::move(done)](const absl::Status& status) {
+  ++change_;
+  const SetModeRequest request = RequestFor(event);
+  const auto finish = [this, event, request, done = std::move(done)](absl::Status status) {
     changing_ = false;
+    if (status.ok()) status = server_.store(request);
     if (!status.ok()) return done(status);
     Become(event, [done] { done(absl::OkStatus()); });
   };
   if (server_count_ <= 1) return finish(absl::OkStatus());
-  SetModeRequest request = server_.request();
-  *request.mutable_consistency() = ConsistencyOf(event.rule);
-  request.set_step(event.from.value);
-  request.set_change(++change_);
   const auto replies = std::make_shared<Replies>(Replies{server_count_ - 1, absl::OkStatus()});
   for (uint32_t s = 1; s < server_count_; ++s) {
     const auto on_reply = [this, s, replies, finish](const absl::StatusOr<SetModeReply>& reply) {

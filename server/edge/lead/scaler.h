@@ -47,6 +47,9 @@ class Scaler {
     // Returns a step that no worker begins soon. Errors: FailedPrecondition if this server has no
     // shard.
     std::function<absl::StatusOr<Step>()> step_ahead;
+    // Stores the request with which the other servers have got the rule, before this server, the
+    // lead, follows it. Errors: those of the file system.
+    std::function<absl::Status(const SetModeRequest& request)> store;
     // Submits a rule to the shards, then calls THEN on any thread when all of them have it.
     std::function<void(const RuleEvent& event, std::function<void()> then)> apply;
     // Stores reduction(), then calls THEN on any thread.
@@ -61,6 +64,10 @@ class Scaler {
 
   // Sets the rule to that of an earlier process of this server.
   void Restore(const RuleEvent& event);
+  // At the lead, sets the rule to that of a request that an earlier process has stored, and
+  // continues its numbers. A restored reduction stays if the number of workers is the same. Errors:
+  // InvalidArgument.
+  absl::Status Restore(const SetModeRequest& request);
   // Continues a reduction to WORKERS that an earlier process has begun; 0: there is none.
   void RestoreReduction(uint32_t workers);
   // Continues an earlier process of this server: reserves memory for the restored number of workers.
@@ -97,12 +104,17 @@ class Scaler {
   // more. Passes the newest rule on if another server may have another one. Only the lead calls
   // Tick.
   void Tick(bool may_shrink);
+  // Passes the newest rule on again under the same number, for servers that were started again and
+  // have forgotten it. Only the lead calls Remind.
+  void Remind();
 
  private:
   // Returns the rule for another number of workers. The number of backup workers stays.
   absl::StatusOr<Rule> RuleFor(uint32_t workers) const;
   // Returns the rule of a request. Errors: InvalidArgument.
   absl::StatusOr<Rule> RuleFor(const Consistency& consistency) const;
+  // Returns the request that passes EVENT on under the number of the newest change.
+  SetModeRequest RequestFor(const RuleEvent& event) const;
   // Passes EVENT on. If a server refuses it, all servers get the earlier rule again.
   void Try(const RuleEvent& event, std::function<void(const absl::Status&)> done);
   // Replaces the rule of this server, then calls THEN.

@@ -95,6 +95,11 @@ class ScalerTest : public testing::Test {
                                     : absl::OkStatus();
                        },
                    .step_ahead = [] { return Step{40}; },
+                   .store =
+                       [this](const SetModeRequest& request) {
+                         if (store_error_.ok()) stored_ = request;
+                         return store_error_;
+                       },
                    .apply =
                        [this](const RuleEvent& event, const std::function<void()>& then) {
                          applied_.push_back(event.rule);
@@ -122,6 +127,8 @@ class ScalerTest : public testing::Test {
   uint32_t room_ = 100;  // the number of workers whose connections fit
   uint32_t reserved_ = 0;
   int record_count_ = 0;
+  absl::Status store_error_;
+  SetModeRequest stored_;
   std::string refused_mode_;
   std::vector<Rule> applied_;
   Step from_;  // of the last applied rule
@@ -201,10 +208,8 @@ TEST_F(ScalerTest, AnOldChangeOfTheLeadIsRefused) {
   };
   EXPECT_EQ(follow(Workers(4, 7)), absl::OkStatus());
   EXPECT_EQ(follow(Workers(4, 7)), absl::OkStatus()) << "the lead may not have the first reply";
-  EXPECT_EQ(follow(Workers(3, 6)),
-            absl::FailedPreconditionError(
-                "change: not the newest one (expected at least 7); another process has led this "
-                "server, or the clock of server 0 was set back"));
+  EXPECT_EQ(follow(Workers(3, 6)), absl::FailedPreconditionError(
+                                       "change: older than the newest one (expected at least 7)"));
   room_ = 5;
   EXPECT_EQ(follow(Workers(6, 9)), absl::InvalidArgumentError("no room"));
   EXPECT_TRUE(absl::IsFailedPrecondition(follow(Workers(5, 8)))) << "older than the refused one";
@@ -387,6 +392,65 @@ TEST_F(ScalerTest, AfterARefusalTheEarlierModeIsPassedOnUntilAllServersHaveIt) {
   scaler.Tick(/*may_shrink=*/false);
   EXPECT_THAT(peers_.asked(), ElementsAre(3, 3, 3, 3, 3, 3, 3, 3));
   EXPECT_THAT(applied_, IsEmpty());
+}
+
+TEST_F(ScalerTest, ALeadContinuesFromTheRuleThatItHasStored) {
+  Scaler scaler = Make(WithMost(Rule::Async(3), 8), 2, /*change=*/50);
+  SetMode(scaler, ModeOf(Consistency::Mode::ssp));
+  EXPECT_FALSE(stored_.has_consistency()) << "server 1 may refuse the rule";
+  peers_.Answer(absl::OkStatus());
+  EXPECT_EQ(stored_.DebugString(), peers_.newest().DebugString());
+
+  // The clock of the machine was set back.
+  Scaler next = Make(WithMost(Rule::Async(3), 8), 2, /*change=*/10);
+  EXPECT_EQ(next.Restore(stored_), absl::OkStatus());
+  EXPECT_EQ(next.rule(), WithMost(Rule::Ssp(3, 0, 1), 8));
+  ASSERT_TRUE(next.Resume().ok());
+  next.Tick(/*may_shrink=*/false);
+  EXPECT_EQ(peers_.newest().step(), 40u);
+  EXPECT_EQ(peers_.newest().change(), 52u);
+  stored_.mutable_consistency()->set_workers(0);
+  EXPECT_EQ(next.Restore(stored_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ScalerTest, AStoredRuleKeepsTheReductionOfTheSameNumberOfWorkers) {
+  for (const uint32_t workers : {4, 5}) {
+    Scaler scaler = Make(WithMost(Rule::Sync(4), 8));
+    scaler.RestoreReduction(2);
+    EXPECT_EQ(scaler.Restore(Workers(workers)), absl::OkStatus());
+    EXPECT_EQ(scaler.reduction(), workers == 4 ? 2u : 0u);
+  }
+}
+
+TEST_F(ScalerTest, ARuleThatCannotBeStoredIsTakenBack) {
+  Scaler scaler = Make(WithMost(Rule::Async(3), 8), 2);
+  store_error_ = absl::ResourceExhaustedError("the disk is full");
+  SetMode(scaler, ModeOf(Consistency::Mode::ssp));
+  peers_.Answer(absl::OkStatus());
+  EXPECT_EQ(mode_reply_->status(), store_error_);
+  EXPECT_EQ(peers_.newest().consistency().mode(), Consistency::Mode::async);
+  peers_.Answer(absl::OkStatus());
+  store_error_ = absl::OkStatus();
+  scaler.Tick(/*may_shrink=*/false);
+  EXPECT_EQ(peers_.newest().change(), 3u);
+  peers_.Answer(absl::OkStatus());
+  EXPECT_EQ(stored_.consistency().mode(), Consistency::Mode::async);
+  EXPECT_THAT(applied_, IsEmpty());
+}
+
+TEST_F(ScalerTest, TheLeadRemindsTheOtherServersOfTheNewestRule) {
+  Scaler scaler = Make(WithMost(Rule::Async(3), 8), 2, /*change=*/50);
+  SetMode(scaler, ModeOf(Consistency::Mode::ssp));
+  scaler.Remind();
+  EXPECT_EQ(peers_.asked().size(), 1u) << "the change is not complete";
+  const SetModeRequest change = peers_.newest();
+  peers_.Answer(absl::OkStatus());
+  scaler.Remind();
+  EXPECT_EQ(peers_.asked().size(), 2u);
+  EXPECT_EQ(peers_.newest().DebugString(), change.DebugString());
+  peers_.Answer(absl::UnavailableError("refused"));
+  scaler.Tick(/*may_shrink=*/false);
+  EXPECT_EQ(peers_.asked().size(), 2u) << "a reminder without a reply changes nothing";
 }
 
 TEST_F(ScalerTest, TheLeadAdjustsARuleAtAnAnnouncedStep) {
