@@ -401,8 +401,9 @@ absl::Status Trainer::TestTrial(Step step) {
   if (!trial_tests_->IsDue(done) || (done > 0 && trial_end >= run_end)) return absl::OkStatus();
   RETURN_IF_ERROR(parts_.client.WaitAll());
   trial_tests_->Arrive(*begin, step, stopwatch_.elapsed());
-  const std::optional<double> error = parts_.client.StopErrorMeasurement();
-  if (trial_tests_->BeginsLastPart(done)) parts_.client.StartErrorMeasurement();
+  std::optional<double> error;
+  if (step == trial_end) error = parts_.client.StopErrorMeasurement();
+  if (trial_tests_->BeginsMeasuredParts(done)) parts_.client.StartErrorMeasurement();
   // The evaluator may be lost while the other workers wait for the decision.
   ASSIGN_OR_RETURN(bool evaluates, Evaluates());
   while (!evaluates && step == trial_end && !parts_.client.IsDealt(step)) {
@@ -418,7 +419,7 @@ absl::Status Trainer::TestTrial(Step step) {
     test.set_seconds_per_step(*seconds);
   }
   test.set_end(run_end.value);
-  if (error.has_value() && step == trial_end) test.set_encoding_error(*error);
+  if (error.has_value()) test.set_encoding_error(*error);
   parts_.client.ReportTest(test);
   return absl::OkStatus();
 }

@@ -22,9 +22,9 @@ class TrialTests {
   // Returns whether the model is tested when DONE steps of the trial are finished: before its first
   // step, and after each of kTestsPerTrial parts of about equal length.
   bool IsDue(uint64_t done) const;
-  // Returns whether the last part begins after DONE steps.
-  bool BeginsLastPart(uint64_t done) const {
-    return done == StepsBeforePart(trial_steps_, kTestsPerTrial - 1);
+  // Returns whether the parts with a measured encoding error begin after DONE steps.
+  bool BeginsMeasuredParts(uint64_t done) const {
+    return done == StepsBeforePart(trial_steps_, kTestsPerTrial - kMeasuredParts);
   }
   // Records that the trial that began at BEGIN has arrived at STEP, before which a test is due.
   // TRAINING is the time that the process has trained, without tests.

@@ -29,10 +29,10 @@ TEST(TrialTestsTest, TheTestsDivideTheTrialIntoEqualParts) {
   }
 }
 
-TEST(TrialTestsTest, TheLastPartBeginsWithTheLastTestButOne) {
-  EXPECT_TRUE(TrialTests(16).BeginsLastPart(14));
-  EXPECT_FALSE(TrialTests(16).BeginsLastPart(16));
-  EXPECT_TRUE(TrialTests(20).BeginsLastPart(17));
+TEST(TrialTestsTest, TheMeasuredPartsBeginWithATest) {
+  EXPECT_TRUE(TrialTests(16).BeginsMeasuredParts(10));
+  EXPECT_FALSE(TrialTests(16).BeginsMeasuredParts(12));
+  EXPECT_TRUE(TrialTests(20).BeginsMeasuredParts(12));
 }
 
 TEST(TrialTestsTest, TheTimeOfAStepIsTheMedianOfTheParts) {

@@ -45,8 +45,11 @@ struct PushWarmup {
 // The number of tests in a trial of adaptive precision, so that a learning curve has enough points.
 // A trial has at least as many steps.
 inline constexpr uint32_t kTestsPerTrial = 8;
+// The number of parts at the end of a trial in which the encoding error is measured. With less than
+// half of all parts, the median time of a part is that of a part without a measurement.
+inline constexpr uint32_t kMeasuredParts = 3;
 // Returns the number of steps of a trial before its part PART begins. A trial has kTestsPerTrial
-// parts of about equal length; each ends with a test. The encoding error is that of the last part.
+// parts of about equal length; each ends with a test.
 constexpr uint64_t StepsBeforePart(uint64_t trial_steps, uint64_t part) {
   return trial_steps * part / kTestsPerTrial;
 }

@@ -95,12 +95,12 @@ absl::StatusOr<FinishedTrial> AdaptiveRun::Try(const KindArms& arms,
   const uint64_t examples = cluster_.examples() * steps / cluster_.end().value;
   FinishedTrial tried{.record = cluster_.MakeRecord(examples, kTestsPerTrial)};
   const absl::Duration begin = cluster_.now();
-  RETURN_IF_ERROR(
-      cluster_.Begin({.begin = state(),
-                      .end = step() + steps,
-                      .codecs = CodecsOf(arms, cluster_),
-                      .measured_from = step() + StepsBeforePart(steps, kTestsPerTrial - 1)},
-                     *tried.record));
+  RETURN_IF_ERROR(cluster_.Begin(
+      {.begin = state(),
+       .end = step() + steps,
+       .codecs = CodecsOf(arms, cluster_),
+       .measured_from = step() + StepsBeforePart(steps, kTestsPerTrial - kMeasuredParts)},
+      *tried.record));
   if (start != nullptr) *start = tried.record->Test();
   RETURN_IF_ERROR(cluster_.Run([this] { return GoOn(); }));
   // Steps may take no time. The largest gain then decides.

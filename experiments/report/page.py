@@ -256,7 +256,7 @@ def _decisions(cases):
     header = [axis.replace("_", " ") for axis in axes] + ["step", "layers", "candidate", "predicted accuracy", "time per step",
                                                           "encoding error", "chosen by seeds"]
     return ("<section>\n<h2>Decisions of adaptive precision</h2>\n<p>A prediction is that of the test accuracy at the next decision: the mean "
-            "of the seeds and the mean of their standard deviations. The encoding error is the sum of the squares of the errors in the last part of the "
+            "of the seeds and the mean of their standard deviations. The encoding error is the sum of the squares of the errors at the end of the "
             "trial, divided by that of the encoded values.</p>\n"
             + _table(header, rows, names=(*range(len(axes)), len(axes) + 1, len(axes) + 2)) + "</section>\n")
 
