@@ -124,10 +124,18 @@ void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {
 Mass ShardLedger::AccountOf(WorkerId worker, Incarnation incarnation) const {
   // The process that has restored a residual owns the whole account. Pushes that were undone since
   // then may belong to earlier processes.
-  if (incarnation == restored_[worker.value]) return SumOf(worker);
-  Mass account = FoundOf(worker, incarnation);
-  const auto part = accounts_[worker.value].find(incarnation);
-  if (part != accounts_[worker.value].end()) account += part->second;
+  const bool restored = incarnation == restored_[worker.value];
+  Mass account = restored ? SumOf(worker) : FoundOf(worker, incarnation);
+  if (const auto part = accounts_[worker.value].find(incarnation);
+      !restored && part != accounts_[worker.value].end()) {
+    account += part->second;
+  }
+  // Values that gTop-k did not select and whose return was lost are in no residual.
+  for (const auto& [id, mass] : unanswered_) {
+    if (id.worker == worker && (restored || id.incarnation == incarnation)) {
+      account -= mass - FoundOf(id);
+    }
+  }
   return account;
 }
 

@@ -80,6 +80,22 @@ TEST_F(LedgerTest, ASavedAccountHasNoMassOfAnEarlierProcessThatStillRuns) {
   EXPECT_EQ(ledger_.violations(), std::vector<std::string>());
 }
 
+TEST_F(LedgerTest, ASavedAccountHasNoMassThatTheProcessHasGivenUp) {
+  Join(first_);
+  Compute(first_, 0, 5, /*arrives=*/true);
+  Compute(first_, 1, 28, /*arrives=*/false);
+  ledger_.AddUnanswered({kWorker, first_.incarnation, Step{1}}, {28, 2});
+  const Mass saved = ledger_.AccountOf(kWorker, first_.incarnation);
+  EXPECT_EQ(saved.values, 5);
+  EXPECT_EQ(saved.examples, 2);
+  Join(second_, saved);
+  Compute(second_, 2, 3, /*arrives=*/false);
+  ledger_.AddUnanswered({kWorker, second_.incarnation, Step{2}}, {3, 2});
+  EXPECT_EQ(ledger_.AccountOf(kWorker, second_.incarnation).values, 5);
+  ledger_.Close(shard_);
+  EXPECT_EQ(ledger_.violations(), std::vector<std::string>());
+}
+
 TEST_F(LedgerTest, AnEarlierProcessMayReceiveTheVerdictOfAnUndonePush) {
   Shard start{job_.shard, *job_.optimizer, *job_.schedule};
   start.Apply(SeedEvent{Fp32Payload(seed_)});
