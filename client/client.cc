@@ -191,7 +191,6 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
 absl::Status Client::UseArms(const JoinReply& reply) {
   report_->ClearTests();
   trial_.reset();
-  measures_errors_ = false;
   encoder_->MeasureErrors(false);
   if (options_.arms.empty()) return absl::OkStatus();
   const auto& candidates = reply.push_candidates();
@@ -315,17 +314,14 @@ absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known_coun
 bool Client::IsDealt(Step step) const { return deals_->Wait(step, absl::ZeroDuration()); }
 
 void Client::StartErrorMeasurement() {
-  measures_errors_ = true;
   loop_->Run([&] { encoder_->MeasureErrors(true); });
 }
 
 std::optional<double> Client::StopErrorMeasurement() {
-  if (!measures_errors_) return std::nullopt;
-  measures_errors_ = false;
-  double ratio = 0;
+  std::optional<double> ratio;
   loop_->Run([&] {
+    if (encoder_->measures_errors()) ratio = encoder_->error().ratio();
     encoder_->MeasureErrors(false);
-    ratio = encoder_->error().ratio();
   });
   return ratio;
 }

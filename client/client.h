@@ -126,7 +126,7 @@ class Client {
   std::optional<Step> trial() const { return trial_; }
   // Measures the encoding errors of the pushes between two calls. Stop returns the sum of the
   // squares of the errors, divided by that of the encoded values; nullopt if nothing is measured, or
-  // if Join has succeeded since Start. REQUIRES: no step is begun.
+  // if Join has succeeded since Start. REQUIRES: Join has succeeded; no step is begun.
   void StartErrorMeasurement();
   std::optional<double> StopErrorMeasurement();
   // Sends TEST, a test of the model within a trial, to the lead.
@@ -327,7 +327,6 @@ class Client {
   RunId run_;
   std::string residual_start_;
   std::optional<Step> trial_;
-  bool measures_errors_ = false;
   Step next_;  // the last result of Join or NextStep
   // True from the first call of Ready in a step until NextStep has returned.
   std::atomic<bool> step_is_partial_ = false;

@@ -147,8 +147,8 @@ ordered_json DecisionsJson(const std::vector<PrecisionDecision>& decisions) {
   for (const PrecisionDecision& decision : decisions) {
     ordered_json candidates = ordered_json::array();
     for (const auto& candidate : decision.candidate()) {
-      const auto given = [](bool given, double value) {
-        return given ? ordered_json(value) : ordered_json();
+      const auto given = [](bool is_given, double value) {
+        return OrNull(is_given ? std::optional(value) : std::nullopt);
       };
       const bool predicted = candidate.has_predicted_accuracy();
       candidates.push_back(

@@ -77,6 +77,7 @@ class PushEncoder {
     measures_errors_ = measures;
     if (measures) error_ = {};
   }
+  bool measures_errors() const { return measures_errors_; }
   // Returns the measured errors.
   const EncodingError& error() const { return error_; }
 

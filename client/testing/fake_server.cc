@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
+#include "common/tensor_kind.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {
@@ -295,7 +296,7 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
   reply.set_lease_seconds(lease_seconds_);
   reply.set_workers(1);
   reply.set_by_round(by_round_);
-  for (int i = 0; i < 3; ++i) reply.add_push_candidates(push_candidate_);
+  for (size_t i = 0; i < kTensorKinds; ++i) reply.add_push_candidates(push_candidate_);
   if (trial_.has_value()) reply.set_trial_step(trial_->value);
   for (const auto& [number, shard] : shards_) {
     ShardState* state = reply.add_shards();
