@@ -2,16 +2,12 @@
 
 #include <glog/logging.h>
 
-#include <cstddef>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/memory/array_bytes.h"
-#include "common/memory/byte_chain.h"
 #include "common/status_macros.h"
 #include "proto/precision_text.h"
+#include "server/durable/message_file.h"
 
 namespace thinwire {
 namespace {
@@ -37,19 +33,18 @@ absl::Status PrecisionLead::Start(RunId run, bool recovered) {
 }
 
 absl::Status PrecisionLead::Load() {
-  const absl::StatusOr<ByteChain> file = files_.Read(path_);
-  if (absl::IsNotFound(file.status())) {
+  constexpr char kExpected[] = "the state of the run's trials";
+  PrecisionState state;
+  const absl::Status read = ReadMessage(files_, path_, kExpected, state);
+  if (absl::IsNotFound(read)) {
     return absl::FailedPreconditionError(
         absl::StrCat(path_,
                      ": missing (expected the trials of push: adaptive; a state that was converted "
                      "or imported has none)"));
   }
-  RETURN_IF_ERROR(file.status());
-  const std::vector<std::byte> bytes = file->ToVector();
-  PrecisionState state;
-  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
-      state.run() != run_.value) {
-    return absl::DataLossError(absl::StrCat(path_, ": not the state of the run's trials"));
+  RETURN_IF_ERROR(read);
+  if (state.run() != run_.value) {
+    return absl::DataLossError(absl::StrCat(path_, ": not ", kExpected));
   }
   const absl::Status restored = rounds_.Restore(std::move(state));
   if (restored.ok()) return restored;
@@ -95,8 +90,7 @@ void PrecisionLead::SetLimit(std::optional<Step> announced) {
 absl::Status PrecisionLead::Store() {
   PrecisionState state = rounds_.state();
   state.set_run(run_.value);
-  const std::string text = state.SerializeAsString();
-  return ReplaceFile(files_, folder_, kFile, CopyArray(std::as_bytes(std::span(text))));
+  return WriteMessage(files_, folder_, kFile, state);
 }
 
 bool PrecisionLead::MaySave(Step frontier) const {

@@ -1,0 +1,30 @@
+#include "server/durable/message_file.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/memory/array_bytes.h"
+#include "common/memory/byte_chain.h"
+#include "common/status_macros.h"
+
+namespace thinwire {
+
+absl::Status WriteMessage(Files& files, const std::string& folder, const std::string& name,
+                          const google::protobuf::MessageLite& message) {
+  const std::string text = message.SerializeAsString();
+  return ReplaceFile(files, folder, name, CopyArray(std::as_bytes(std::span(text))));
+}
+
+absl::Status ReadMessage(Files& files, const std::string& path, std::string_view expected,
+                         google::protobuf::MessageLite& message) {
+  ASSIGN_OR_RETURN(const ByteChain file, files.Read(path));
+  const std::vector<std::byte> bytes = file.ToVector();
+  if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(path, ": not ", std::string(expected)));
+}
+
+}  // namespace thinwire
