@@ -69,8 +69,8 @@ struct AdaptiveSpec {
   uint64_t speculate_steps = 100;  // of the trial of one arm
   uint64_t continue_steps = 1000;  // from the end of the trials to the next ones
   bool prune = false;  // removes an arm if its codec's error is larger than the encoded values
-  // All groups of tensors have the arm of the first decision. Every later one changes the arm of
-  // one group, the matrices or the convolutions.
+  // All kinds of tensors have the arm of the first decision. Every later one changes the arm of one
+  // kind, the matrices or the convolutions.
   bool per_layer = false;
 
   bool operator==(const AdaptiveSpec&) const = default;
