@@ -7,8 +7,8 @@
 #   rounds TOPOLOGY CODEC LONGEST_MS CHECKPOINTS
 #
 # MEDIAN_MS is the median duration of a round, from the first gradient until every worker has all parameters of the next
-# step. FLOOR_MS is a lower bound of this duration: the time that the busiest link needs for its payload bytes in the
-# busier direction, at the goodput of raw gRPC streams. The same run measures this goodput over that link, in both
+# step. FLOOR_MS is a lower bound of this duration: one round trip, and the time that the busiest link needs for its payload bytes in
+# the busier direction, at the goodput of raw gRPC streams. The same run measures this goodput over that link, in both
 # directions at once. RATIO is MEDIAN_MS / FLOOR_MS. LONGEST_MS is the longest round, CHECKPOINTS the number of
 # checkpoints of each server.
 #
@@ -26,6 +26,11 @@
 #   bench/race.sh --rate none            links without a rate limit
 #   bench/race.sh --durability log       servers with an event log in $TMPDIR (default: none)
 #   bench/race.sh --durability checkpoint --checkpoint_seconds 10 --optimizer momentum --mb 400
+#   bench/race.sh --round_trip 100ms --rate 100mbit --mb 25    hosts that are far apart; the congestion control is then cubic, and the
+#                                        kernel sizes the socket buffers. Before each race, the script prints what
+#                                        plain TCP takes for the same bytes, and before all of them PyTorch's all-reduce of
+#                                        fp32: tcp TOPOLOGY CODEC MS, allreduce TOPOLOGY fp32 MS
+#   bench/race.sh --mode ssp --slack 4   another mode; --mode async
 #   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
 #                                        evenly, and the slower worker of a round delays the other worker
 #   bench/race.sh --socket_buffer 0      the kernel's default socket buffers instead of 128 KiB; the workers then also
@@ -53,8 +58,11 @@ rounds=8
 rate=1gbit
 compute=0
 threads=0
-congestion=reno
-socket_buffer=131072
+round_trip=0ms
+congestion=""
+socket_buffer=""
+mode=sync
+slack=4
 durability=none
 checkpoint_seconds=60
 optimizer=sgd
@@ -77,6 +85,9 @@ while [ $# -gt 0 ]; do
     --rate) rate=$2 ;;
     --compute) compute=$2 ;;
     --threads) threads=$2 ;;
+    --round_trip) round_trip=$2 ;;
+    --mode) mode=$2 ;;
+    --slack) slack=$2 ;;
     --congestion) congestion=$2 ;;
     --socket_buffer) socket_buffer=$2 ;;
     --durability) durability=$2 ;;
@@ -88,8 +99,16 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 
+far=$([ "$round_trip" = 0ms ] || echo 1)
+: "${congestion:=${far:+cubic}}" "${socket_buffer:=${far:+0}}"
+: "${congestion:=reno}" "${socket_buffer:=131072}"
 [[ $socket_buffer =~ ^[0-9]+$ ]] ||
   { echo "race.sh: --socket_buffer: not a size (expected bytes, or 0 for the kernel's default, got $socket_buffer)" >&2; exit 64; }
+case $mode in
+  sync | async) consistency="mode: $mode" ;;
+  ssp) consistency="mode: ssp slack: $slack" ;;
+  *) echo "race.sh: --mode: unknown (expected sync, ssp or async, got $mode)" >&2; exit 64 ;;
+esac
 case $durability in
   none | checkpoint | log) ;;
   *) echo "race.sh: --durability: unknown (expected none, checkpoint or log, got $durability)" >&2; exit 64 ;;
@@ -172,7 +191,7 @@ run_job() {
   all_servers=$(echo $server_hosts | wc -w) all_workers=$(echo $worker_hosts | wc -w)
   for host in $server_hosts; do addresses="$addresses${addresses:+,}10.77.0.$host:7000"; done
   cat > "$work/job.textproto" << JOB
-name: "race" servers: $all_servers consistency { workers: $all_workers } optimization { optimizer: $optimizer learning_rate: 0.01 }
+name: "race" servers: $all_servers consistency { $consistency workers: $all_workers } optimization { optimizer: $optimizer learning_rate: 0.01 }
 compression { $fields } silence_seconds: 60 $recovery
 JOB
   if [ "$durability" != none ]; then
@@ -229,12 +248,12 @@ PYTHON
 
 # Prints the result line of a race. Arguments: topology, codec, goodput.
 print_result() {
-  python3 - "$1" "$2" "$3" "$servers_of_race" "$work/result" "$checkpoints" << 'PYTHON'
+  python3 - "$1" "$2" "$3" "$servers_of_race" "$work/result" "$checkpoints" "${round_trip%ms}" << 'PYTHON'
 import json
 import statistics
 import sys
 
-topology, codec, goodput, servers, path, checkpoints = sys.argv[1:]
+topology, codec, goodput, servers, path, checkpoints, round_trip_ms = sys.argv[1:]
 with open(path) as f:
     workers = [json.loads(line) for line in f]
 count, servers = len(workers), int(servers)
@@ -248,7 +267,7 @@ else:
     # Each host runs a worker and a server. The host sends the pushes of its worker to the servers on other hosts, and
     # the answers of its server to the workers on other hosts.
     busiest = (push + pull) * (1 - 1 / count)
-floor = busiest / float(goodput)
+floor = busiest / float(goodput) + int(round_trip_ms) / 1e3
 # A round ends when the slowest worker has received its parameters.
 rounds = list(map(max, zip(*(w["seconds"] for w in workers))))
 median = statistics.median(rounds)
@@ -259,11 +278,62 @@ print("rounds %s %s %.1f %s" % (topology, codec, 1e3 * max(rounds), checkpoints 
 PYTHON
 }
 
+# Starts the program floor_worker.py on all workers' hosts and prints the median of the rounds, each of which ends with its slowest worker.
+# The program prints its round times. Arguments: word that names the line, topology, codec; then one list of arguments per host.
+run_floor() {
+  local name=$1 topology=$2 codec=$3 pids="" number=0 line
+  shift 3
+  rm -f "$work"/floor-*.out
+  for line; do
+    (on ${line%% *} /usr/bin/python3 "$root/bench/floor_worker.py" ${line#* } --rounds "$rounds" --compute_seconds "$compute") \
+      > "$work/floor-$number.out" 2> "$work/floor-$number.err" &
+    pids="$pids $!"
+    number=$((number + 1))
+  done
+  for number in $pids; do wait "$number" || { cat "$work"/floor-*.err >&2; return 1; }; done
+  python3 -c 'import json, statistics, sys
+rounds = map(max, zip(*(json.loads(line)["seconds"] for line in sys.stdin)))
+print("'"$name $topology $codec"' %.1f" % (1e3 * statistics.median(rounds)), flush=True)' < <(cat "$work"/floor-*.out)
+}
+
+# Prints what plain TCP takes for the bytes of the last race. Arguments: topology, codec, hosts of the servers, hosts of the workers.
+print_tcp() {
+  local server worker pids="" lines=() push pull share
+  read -r push pull < <(python3 -c 'import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+print(*(round(sum(row[key] for row in rows) / len(rows)) for key in ("push_bytes", "pull_bytes")))' < "$work/result")
+  share=$(echo $3 | wc -w)
+  for server in $3; do
+    (on $server /usr/bin/python3 "$root/bench/floor_worker.py" serve --listen "10.77.0.$server:7900") \
+      > "$work/tcp-$server" 2> "$work/tcp-$server.err" &
+    pids="$pids $!"
+    await_listening "$work/tcp-$server" $! || return 1
+  done
+  for worker in $4; do
+    for server in $3; do
+      [ "$worker" = "$server" ] || lines+=("$worker tcp --to 10.77.0.$server:7900 --push $((push / share)) --pull $((pull / share))")
+    done
+  done
+  run_floor tcp "$1" "$2" "${lines[@]}"
+  kill $pids 2> /dev/null
+  wait $pids 2> /dev/null
+}
+
+# Prints what an all-reduce of the gradients in fp32 takes. Arguments: topology, hosts of the workers.
+print_allreduce() {
+  local worker rank=0 lines=()
+  for worker in $2; do
+    lines+=("$worker allreduce --rank $rank --workers $workers --address 10.77.0.${2%% *}:7901 --push $((mb * 1000000))")
+    rank=$((rank + 1))
+  done
+  GLOO_SOCKET_IFNAME=eth0 run_floor allreduce "$1" fp32 "${lines[@]}"
+}
+
 # A model of at least 10 MB consists of matrices of 4 MiB. Each matrix is split into four shards of the maximum size.
 tensors="$(((mb * 1000000 + 2097152) / 4194304))*1024x1024"
 [ "$mb" -ge 10 ] || tensors="10*$((mb * 25))x1000"
 failed=0
-echo "load: $(cut -d' ' -f1-3 /proc/loadavg), cores: $(nproc); $rate, $mb MB, $workers workers, tensors $tensors"
+echo "load: $(cut -d' ' -f1-3 /proc/loadavg), cores: $(nproc); $rate, round trip $round_trip, $mode, $mb MB, $workers workers, tensors $tensors"
 for topology in $topologies; do
   case $topology in
     apart)
@@ -281,9 +351,11 @@ for topology in $topologies; do
   make_network "$hosts" || { echo "race.sh: cannot create the network namespaces" >&2; exit 69; }
   goodput=$(measure_goodput $measured) || { echo "race.sh: cannot measure the goodput of the link" >&2; exit 1; }
   echo "goodput $topology $(awk "BEGIN { printf \"%.1f\", $goodput * 8 / 1e6 }") Mbit/s each way"
+  [ -z "$far" ] || print_allreduce "$topology" "$(echo $worker_hosts)" || failed=1
   for codec in $codecs; do
     if run_job "$(compression "$codec")" "$server_hosts" "$worker_hosts"; then
       print_result "$topology" "$codec" "$goodput"
+      [ -z "$far" ] || print_tcp "$topology" "$codec" "$server_hosts" "$worker_hosts" || failed=1
       [ "$doctor" = 0 ] || predict "$topology" "$codec"
     else
       echo "race $topology $codec failed"

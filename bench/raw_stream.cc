@@ -77,15 +77,13 @@ class RawServer::Service final : public grpc::CallbackGenericService {
   const size_t memory_bytes_, message_bytes_;
 };
 
-RawServer::RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes,
-                     const std::string& listen, const Credentials& credentials)
+RawServer::RawServer(size_t memory_bytes, size_t message_bytes, const std::string& listen,
+                     const Credentials& credentials)
     : service_(std::make_unique<Service>(memory_bytes, message_bytes)) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(listen, credentials.ForServer(), &port);
   builder.RegisterCallbackGenericService(service_.get());
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
   server_ = builder.BuildAndStart();
   address_ = absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
 }
@@ -93,11 +91,9 @@ RawServer::RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes
 RawServer::~RawServer() = default;
 
 RawStream::RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes,
-                     int window_bytes, const Credentials& credentials)
+                     const Credentials& credentials)
     : memory_(memory_bytes, message_bytes) {
   grpc::ChannelArguments args;
-  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
   grpc::GenericStub stub(credentials.Connect(address, ServerId{0}, args));
   stub.PrepareBidiStreamingCall(&context_, "/bench/Raw", grpc::StubOptions(), this);
   AddHold();

@@ -25,8 +25,7 @@ class RawServer {
  public:
   // LISTEN is host:port; port 0 chooses a free port. REQUIRES: MEMORY_BYTES is a multiple of
   // MESSAGE_BYTES.
-  RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes,
-            const std::string& listen = "127.0.0.1:0",
+  RawServer(size_t memory_bytes, size_t message_bytes, const std::string& listen = "127.0.0.1:0",
             const Credentials& credentials = Credentials());
   ~RawServer();
 
@@ -58,7 +57,7 @@ class RawMemory {
 // A stream to a RawServer. Not thread-safe.
 class RawStream final : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes, int window_bytes,
+  RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes,
             const Credentials& credentials = Credentials());
   ~RawStream() override;
 

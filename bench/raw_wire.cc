@@ -26,20 +26,19 @@ namespace {
 // The message size. It is small, so that the delay of the first answer is negligible.
 constexpr size_t kMessage = size_t{256} << 10;
 constexpr size_t kMemory = 64 * kMessage;
-constexpr int kWindow = 2 << 20;
 // Number of untimed messages that warm up memory pools, connections and buffers before the
 // measurement.
 constexpr int kWarmMessages = 16;
 
 int Serve(const std::string& address) {
-  const RawServer server(kMemory, kMessage, kWindow, address);
+  const RawServer server(kMemory, kMessage, address);
   std::printf("listening %s\n", server.address().c_str());
   std::fflush(stdout);
   while (true) pause();
 }
 
 int Send(const std::string& address, size_t bytes) {
-  RawStream stream(address, kMemory, kMessage, kWindow);
+  RawStream stream(address, kMemory, kMessage);
   stream.Exchange(kWarmMessages);
   SteadyClock clock;
   const int messages = static_cast<int>(std::max(size_t{1}, bytes / kMessage));

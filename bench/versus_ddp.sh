@@ -106,6 +106,7 @@ work=$(mktemp -d)
 congestion=reno
 buffer_limits=()
 rate=none
+round_trip=0ms
 source "$root/bench/namespaces.sh"
 
 # Prints the bytes that both hosts have sent.

@@ -6,8 +6,8 @@
 //
 // The raw stream carries the traffic of a step: 100 MB in each direction, sent without a copy in
 // messages of 1 MiB. The server answers each message at once with a message of the same size.
-// Writes and reads are independent. The flow-control windows are as large as thinwire's. Neither
-// side checks, folds or stores the bytes.
+// Writes and reads are independent. gRPC sizes the flow-control windows, as it does for thinwire.
+// Neither side checks, folds or stores the bytes.
 //
 //   ratio wire.fp32.1worker    thinwire's goodput / the raw stream's goodput: the median of five
 //                              rounds, each computed from the fastest calls in the round
@@ -56,7 +56,6 @@ namespace {
 constexpr int64_t kValues = 26214400;
 constexpr int64_t kBytes = 4 * kValues;
 constexpr size_t kMessage = size_t{1} << 20;
-constexpr int kWindow = 2 << 20;
 constexpr size_t kLayers = 25;  // layers of 4 MiB; each has four shards of the maximum size
 constexpr int kRounds = 5;
 constexpr int kIterations = 8;
@@ -89,7 +88,7 @@ class TlsFolders {
 
 // CREDENTIALS is a credentials folder; "": plaintext.
 void ServeRaw(int pipe, const std::string& credentials) {
-  const RawServer server(kBytes, kMessage, kWindow, "127.0.0.1:0",
+  const RawServer server(kBytes, kMessage, "127.0.0.1:0",
                          *Credentials::Load(credentials, std::nullopt));
   Announce(pipe, server.address());
 }
@@ -192,7 +191,7 @@ void TimeWorkers(benchmark::State& state, Fastest& fastest, const std::string& n
 
 void TimeRaw(benchmark::State& state, Fastest& fastest, const std::string& name,
              const ServerProcess& server, const std::string& credentials) {
-  RawStream stream(server.address(), kBytes, kMessage, kWindow,
+  RawStream stream(server.address(), kBytes, kMessage,
                    *Credentials::Load(credentials, std::nullopt));
   Time(state, fastest, name, server.pid(), kBytes, [&] { stream.Exchange(kBytes / kMessage); });
 }

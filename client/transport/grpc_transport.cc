@@ -25,8 +25,6 @@ constexpr char kExchange[] = "/thinwire.ParameterService/Exchange";
 // The limit on the size of a message. Most messages have about 1 MiB; the largest shard has 1 MiB
 // in fp32, plus a header.
 constexpr int kLargestMessageBytes = 8 << 20;
-// The flow-control window of a stream. The window does not adapt, because bandwidth probing is off.
-constexpr int kWindowBytes = 2 << 20;
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments args;
@@ -41,8 +39,6 @@ grpc::ChannelArguments Arguments() {
   // after which steps must go on (decisions/0077).
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 2000);
-  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   args.SetMaxReceiveMessageSize(kLargestMessageBytes);
   args.SetMaxSendMessageSize(kLargestMessageBytes);
   // A channel without a connection pool of its own would share a connection with channels that have

@@ -1,5 +1,6 @@
 #include "server/edge/listener.h"
 
+#include <glog/logging.h>
 #include <grpcpp/health_check_service_interface.h>
 
 #include "absl/strings/match.h"
@@ -10,7 +11,8 @@ namespace thinwire {
 namespace {
 
 // The memory of gRPC for received bytes and open calls. A worker's stream uses at most one message
-// and one window. Above the quota, gRPC refuses and cancels calls.
+// and one window, which is not part of kQuotaBytesPerWorker. Above the quota, gRPC refuses and
+// cancels calls.
 constexpr size_t kQuotaBytes = size_t{256} << 20;
 constexpr size_t kQuotaBytesPerWorker = size_t{16} << 20;
 
@@ -36,9 +38,17 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
   // Without SO_REUSEPORT, starting a second server on a used port fails; otherwise both servers
   // would share the port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
-                             static_cast<int>(job.memory_plan().window_bytes()));
+  const MemoryPlan& plan = job.memory_plan();
+  if (!plan.grpc_sizes_windows()) {
+    LOG(WARNING)
+        << "memory: the flow-control windows of the workers are fixed, so workers at a large "
+           "distance are slow (expected a --memory_budget of "
+        << plan.sized_windows_budget() << " bytes or more for " << plan.worker_count
+        << " workers, got " << plan.budget_bytes << ")";
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                               static_cast<int>(plan.window_bytes()));
+  }
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -50,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder.SetResourceQuota(grpc::ResourceQuota("server").Resize(
-      kQuotaBytes + kQuotaBytesPerWorker * job.worker_count()));
+      kQuotaBytes + (kQuotaBytesPerWorker + plan.window_bytes()) * job.worker_count()));
   listener->server_ = builder.BuildAndStart();
   if (listener->server_ == nullptr || (port == 0 && !absl::StartsWith(address, "unix:"))) {
     return absl::UnavailableError(

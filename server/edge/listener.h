@@ -5,7 +5,8 @@
 //
 //   message        at most kMaxMessageBytes. Compressed messages are refused, because gRPC
 //                  decompresses a message before it checks the size
-//   stream         a fixed flow-control window (MemoryPlan::window_bytes), without bandwidth probing
+//   window         at most MemoryPlan::window_bytes per connection of a worker: gRPC sizes it by the
+//                  connection's bandwidth and round trip, or it is fixed if the memory budget is small
 //   connection     at most kMaxCallsPerConnection open calls; closed if it has no call for
 //                  kMaxIdleTime, or if a ping has no answer, as from a peer that lost its power
 //   server         open calls by kind (CallLimits), and the memory of gRPC itself

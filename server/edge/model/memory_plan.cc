@@ -16,8 +16,9 @@ constexpr uint64_t kOutboxBytesPerShard = 512;
 }  // namespace
 
 uint64_t MemoryPlan::window_bytes() const {
-  return std::clamp(budget_bytes / 8 / std::max(1u, worker_count), kLeastWindowBytes,
-                    kMostWindowBytes);
+  if (grpc_sizes_windows()) return kMostSizedWindowBytes;
+  return std::clamp(budget_bytes / 8 / std::max(1u, worker_count), kLeastFixedWindowBytes,
+                    kMostFixedWindowBytes);
 }
 
 uint64_t MemoryPlan::ConnectionBytes(size_t shard_count, uint32_t workers) const {

@@ -12,14 +12,24 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 TEST(MemoryPlanTest, AnUnlimitedBudgetHasTheLargestWindow) {
   const MemoryPlan plan{.worker_count = 1000};
-  EXPECT_EQ(plan.window_bytes(), MemoryPlan::kMostWindowBytes);
+  EXPECT_TRUE(plan.grpc_sizes_windows());
+  EXPECT_EQ(plan.window_bytes(), MemoryPlan::kMostSizedWindowBytes);
   EXPECT_TRUE(plan.SharedFrameBytes(ServerId{0}, kMiB << 20, 1000, 1000).ok());
 }
 
 TEST(MemoryPlanTest, TheWindowsOfAllWorkersTakeAnEighthOfASmallBudget) {
   EXPECT_EQ((MemoryPlan{.budget_bytes = 256 * kMiB, .worker_count = 64}.window_bytes()), kMiB / 2);
   EXPECT_EQ((MemoryPlan{.budget_bytes = kMiB, .worker_count = 64}.window_bytes()),
-            MemoryPlan::kLeastWindowBytes);
+            MemoryPlan::kLeastFixedWindowBytes);
+}
+
+TEST(MemoryPlanTest, GrpcSizesTheWindowsIfTheLargestOnesFitIntoAnEighthOfTheBudget) {
+  const MemoryPlan enough{.budget_bytes = 1024 * kMiB, .worker_count = 4};
+  EXPECT_TRUE(enough.grpc_sizes_windows());
+  EXPECT_EQ(enough.window_bytes(), 32 * kMiB);
+  const MemoryPlan scarce{.budget_bytes = 1023 * kMiB, .worker_count = 4};
+  EXPECT_FALSE(scarce.grpc_sizes_windows());
+  EXPECT_EQ(scarce.window_bytes(), MemoryPlan::kMostFixedWindowBytes);
 }
 
 TEST(MemoryPlanTest, SixtyFourWorkersFitInto256MiB) {

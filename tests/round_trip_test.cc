@@ -1,0 +1,93 @@
+// Counts the round trips of a step over a connection with latency. A step needs one: the push is also
+// the read for the next step. Flow-control windows below the size of a step add round trips.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/client.h"
+#include "client/options/client_options.h"
+#include "client/transport/grpc_transport.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "common/status_macros.h"
+#include "config/job_text.h"
+#include "tests/daemons.h"
+#include "tests/fault_proxy/proxy_thread.h"
+
+namespace thinwire {
+namespace {
+
+// Much longer than the computing of a step, also on a busy machine.
+constexpr absl::Duration kLatency = absl::Milliseconds(200);
+constexpr int kSteps = 4;
+// 4 MiB in fp32, in four shards of 1 MiB.
+const std::vector<TensorShape> kModel = {{"w", {1024, 1024}}};
+constexpr char kJob[] =
+    "name: \"distance\" consistency { mode: sync workers: 1 } "
+    "compression { push: fp32 pull: fp32 }";
+
+// Trains kSteps steps and returns the round trips of the fastest one: its duration divided by two
+// latencies, rounded down.
+absl::StatusOr<int64_t> RoundTripsOfAStep(const std::string& address, const JobConfig& config) {
+  GrpcTransport transport({address});
+  ClientOptions options;
+  options.job = "distance";
+  options.config = config;
+  ASSIGN_OR_RETURN(const auto client, Client::Make(options, kModel, transport));
+  const auto ones = std::make_shared<const std::vector<float>>(kModel[0].value_count(), 1.0f);
+  const std::vector<std::span<const float>> initial = {*ones};
+  ASSIGN_OR_RETURN(Step step, client->Join(initial));
+  RETURN_IF_ERROR(client->WaitAll());
+  absl::Duration fastest = absl::InfiniteDuration();
+  for (int i = 0; i < kSteps; ++i) {
+    const absl::Time begin = absl::Now();
+    client->BeginStep(step, 1);
+    client->Ready(0, *ones, ones);
+    RETURN_IF_ERROR(client->EndStep());
+    ASSIGN_OR_RETURN(step, client->NextStep());
+    RETURN_IF_ERROR(client->WaitAll());
+    fastest = std::min(fastest, absl::Now() - begin);
+  }
+  RETURN_IF_ERROR(client->Leave());
+  return fastest / (2 * kLatency);
+}
+
+class RoundTripTest : public testing::Test {
+ protected:
+  absl::StatusOr<int64_t> RoundTripsWithBudget(const std::string& budget) {
+    const std::string address = daemons_.StartServer("server", kJob, {"--memory_budget", budget});
+    ProxyOptions options{.target = address};
+    options.faults.latency = kLatency;
+    ASSIGN_OR_RETURN(proxy_, ProxyThread::Start(options));
+    ASSIGN_OR_RETURN(const JobText job, ParseJobText(kJob, "job"));
+    return RoundTripsOfAStep(proxy_->address(), job.config);
+  }
+
+  Daemons daemons_;
+  std::unique_ptr<ProxyThread> proxy_;
+};
+
+TEST_F(RoundTripTest, AStepTakesOneRoundTrip) {
+  const auto round_trips = RoundTripsWithBudget("1GB");
+  ASSERT_TRUE(round_trips.ok()) << round_trips.status();
+  EXPECT_EQ(*round_trips, 1);
+}
+
+// Shows that this test sees the waits for windows. docs/operations.md states the necessary budget.
+TEST_F(RoundTripTest, AStepWithTheWindowsOfASmallMemoryBudgetTakesMore) {
+  const auto round_trips = RoundTripsWithBudget("128MB");
+  ASSERT_TRUE(round_trips.ok()) << round_trips.status();
+  EXPECT_GT(*round_trips, 1);
+}
+
+}  // namespace
+}  // namespace thinwire
