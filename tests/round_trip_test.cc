@@ -1,5 +1,6 @@
 // Counts the round trips of a step over a connection with latency. A step needs one: the push is also
-// the read for the next step. Flow-control windows below the size of a step add round trips.
+// the read for the next step. Flow-control windows below the size of a step add round trips. Also
+// tests that servers at such a distance find each other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,11 +66,16 @@ class RoundTripTest : public testing::Test {
  protected:
   absl::StatusOr<int64_t> RoundTripsWithBudget(const std::string& budget) {
     const std::string address = daemons_.StartServer("server", kJob, {"--memory_budget", budget});
-    ProxyOptions options{.target = address};
-    options.faults.latency = kLatency;
-    ASSIGN_OR_RETURN(proxy_, ProxyThread::Start(options));
+    RETURN_IF_ERROR(StartProxy(address));
     ASSIGN_OR_RETURN(const JobText job, ParseJobText(kJob, "job"));
     return RoundTripsOfAStep(proxy_->address(), job.config);
+  }
+
+  absl::Status StartProxy(const std::string& target) {
+    ProxyOptions options{.target = target};
+    options.faults.latency = kLatency;
+    ASSIGN_OR_RETURN(proxy_, ProxyThread::Start(options));
+    return absl::OkStatus();
   }
 
   Daemons daemons_;
@@ -87,6 +93,24 @@ TEST_F(RoundTripTest, AStepWithTheWindowsOfASmallMemoryBudgetTakesMore) {
   const auto round_trips = RoundTripsWithBudget("128MB");
   ASSERT_TRUE(round_trips.ok()) << round_trips.status();
   EXPECT_GT(*round_trips, 1);
+}
+
+// The lead must reach server 1 before a worker can join.
+TEST_F(RoundTripTest, ServersAtADistanceBeginAJob) {
+  const std::string job =
+      "name: \"distance\" servers: 2 consistency { workers: 1 } "
+      "task { model: softmax train_examples: 100 test_examples: 100 batch_size: 50 epochs: 1 }";
+  const std::string near = daemons_.StartServer("server1", job, {"--server", "1"});
+  ASSERT_EQ(StartProxy(near), absl::OkStatus());
+  // The first bytes of an HTTP/2 connection arrive after one latency, because the proxy itself
+  // accepts the connection.
+  ASSERT_EQ(proxy_->Command("latency 400ms"), absl::OkStatus());
+  const std::string far = absl::StrCat("127.0.0.1:1,", proxy_->address());
+  const std::string lead =
+      daemons_.StartServer("server0", job, {"--server", "0", "--addresses", far});
+  daemons_.StartWorker(
+      "worker", job, {"--worker", "0", "--addresses", absl::StrCat(lead, ",", proxy_->address())});
+  EXPECT_EQ(daemons_.WaitForEnd("worker").exit, ExitStatus());
 }
 
 }  // namespace

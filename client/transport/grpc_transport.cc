@@ -33,7 +33,8 @@ grpc::ChannelArguments Arguments() {
   args.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  // The timeout of an attempt to connect, which takes up to five round trips with TLS.
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   // Calls fail while the channel waits to reconnect, so this wait delays a worker that waits for a
   // server to start. Together with the interval of the heartbeats, it stays below the two seconds
   // after which steps must go on (decisions/0077).
