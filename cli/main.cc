@@ -1,5 +1,4 @@
 // thinwire: the command-line program. This file lists its commands.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -28,6 +27,7 @@
 #include "cli/trace_command.h"
 #include "cli/train_command.h"
 #include "common/exit_code.h"
+#include "common/process_setup.h"
 #include "common/version/version.h"
 #include "config/field_flags.h"
 #include "config/fields.h"
@@ -78,14 +78,6 @@ void RemoveSettingsFromEnvironment() {
         "state_dir", "output", "keep", "admin", "tensorboard", "trace"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
-}
-
-// Opens /dev/null in place of standard input, output or error if it is closed. Otherwise, a file or
-// socket that is opened later would get the file descriptor of standard input, output or error.
-void FillStandardFiles() {
-  int file = 0;
-  while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
-  if (file >= 0) close(file);
 }
 
 // A command with the function that runs it.

@@ -83,12 +83,12 @@ class StatusView {
   std::vector<ServerHistory> histories_;
 };
 
-// Blocks until SIGINT or SIGTERM arrives or the interval is over. Returns the signal, or 0.
+// Blocks until a stop signal arrives or the interval is over. Returns the signal, or 0.
 int WaitForSignal(Signals& signals) {
   pollfd file = {.fd = signals.fd(), .events = POLLIN, .revents = 0};
   poll(&file, 1, kIntervalMilliseconds);
   for (const int number : signals.Take()) {
-    if (number == SIGINT || number == SIGTERM) return number;
+    if (number != SIGCHLD) return number;
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 // server: one server process of a job. It reads the job file, serves the job, and shuts down
-// cleanly at SIGTERM or SIGINT.
+// cleanly at a stop signal (common/process_setup.h).
 #include <glog/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -14,7 +14,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <csignal>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -34,6 +33,7 @@
 #include "common/ids.h"
 #include "common/memory/available_memory.h"
 #include "common/memory/huge_page_arena.h"
+#include "common/process_setup.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/time/clock.h"
@@ -165,11 +165,12 @@ thinwire::RunId RandomRun() {
   return thinwire::RunId{run};
 }
 
-// Tells the main thread when to stop or to restart the job. Handles SIGTERM and SIGINT from its
+// Tells the main thread when to stop or to restart the job. Handles stop signals from its
 // construction on, so that these signals do not kill a server during its start.
-class StopSignals {
+class StopRequests {
  public:
-  StopSignals() {
+  StopRequests() {
+    for (const int signal : thinwire::StopSignals()) signals_.add(signal);
     signals_.async_wait([this](const boost::system::error_code& error, int signal) {
       if (error) return;
       LOG(INFO) << "signal " << signal << ": stopping";
@@ -210,7 +211,7 @@ class StopSignals {
   }
 
   boost::asio::io_context io_;
-  boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
+  boost::asio::signal_set signals_{io_};
   bool stopped_ = false;
   absl::Status failure_;
 };
@@ -291,7 +292,7 @@ absl::Status Serve(const Flags& flags) {
           flags.credentials, thinwire::Identity{thinwire::Role::kServer, spec.name, flags.server}));
   for (const std::string& warning : credentials.warnings()) LOG(WARNING) << warning;
   RaiseFileLimit();
-  StopSignals signals;
+  StopRequests signals;
   thinwire::SteadyClock clock;
   thinwire::UnixClock unix_clock;
   std::optional<thinwire::Tracer> tracer;
@@ -445,6 +446,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  thinwire::FillStandardFiles();
+  thinwire::IgnoreBrokenPipes();
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   CLI::App app(

@@ -56,14 +56,15 @@ std::pair<Tensors, std::string> Train(const Device* device) {
   std::ostringstream output;
   EventPrinter events(output, WorkerId{0});
   SteadyClock clock;
-  Trainer trainer({.epochs = 3, .device = "a device"}, {.client = *client,
-                                                        .model = *model,
-                                                        .train = examples,
-                                                        .test = examples,
-                                                        .sampler = sampler,
-                                                        .events = events,
-                                                        .clock = clock,
-                                                        .stop = [] { return false; }});
+  Trainer trainer({.epochs = 3, .device = "a device"},
+                  {.client = *client,
+                   .model = *model,
+                   .train = examples,
+                   .test = examples,
+                   .sampler = sampler,
+                   .events = events,
+                   .clock = clock,
+                   .stop = [](absl::Duration) { return false; }});
   const auto ending = trainer.Run();
   EXPECT_TRUE(ending.ok()) << ending.status();
   Tensors replica;

@@ -33,6 +33,7 @@
 #include "common/files/crc32c.h"
 #include "common/ids.h"
 #include "common/memory/huge_page_arena.h"
+#include "common/process_setup.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/time/clock.h"
@@ -268,7 +269,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .sampler = sampler,
                    .events = events,
                    .clock = clock,
-                   .stop = [&termination] { return termination.requested(); },
+                   .stop = [&](absl::Duration longest) { return termination.WaitFor(longest); },
                    .tracer = tracer});
   return trainer.Run();
 }
@@ -479,6 +480,8 @@ const std::vector<std::string_view> kFieldsPerProcess = {
 }  // namespace thinwire
 
 int main(int argc, char** argv) {
+  thinwire::FillStandardFiles();
+  thinwire::IgnoreBrokenPipes();
   thinwire::Termination termination;
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);

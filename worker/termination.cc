@@ -8,11 +8,12 @@
 #include <boost/system/error_code.hpp>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
+#include "common/process_setup.h"
 
 namespace thinwire {
 
-Termination::Termination() : signals_(io_, SIGTERM, SIGINT) {
+Termination::Termination() {
+  for (const int signal : StopSignals()) signals_.add(signal);
   Await();
   thread_ = std::thread([this] { io_.run(); });
 }
@@ -25,12 +26,14 @@ Termination::~Termination() {
 void Termination::Await() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
-    if (requested_.exchange(true)) {
+    if (!requested_.HasBeenNotified()) {
+      requested_.Notify();
+      LOG(WARNING) << "signal " << signal << ": leaving the job";
+      if (callback_ != nullptr) callback_();
+    } else if (signal != SIGHUP) {
       LOG(ERROR) << "signal " << signal << " received twice: ending at once";
       _exit(128 + signal);
     }
-    LOG(WARNING) << "signal " << signal << ": leaving the job";
-    if (callback_ != nullptr) callback_();
     Await();
   });
 }
@@ -39,7 +42,7 @@ void Termination::SetCallback(std::function<void()> callback) {
   absl::Notification set;
   boost::asio::post(io_, [&] {
     callback_ = std::move(callback);
-    if (requested_ && callback_ != nullptr) callback_();
+    if (requested() && callback_ != nullptr) callback_();
     set.Notify();
   });
   set.WaitForNotification();

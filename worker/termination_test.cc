@@ -8,6 +8,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 namespace thinwire {
 namespace {
@@ -53,6 +54,16 @@ TEST(TerminationTest, ARemovedCallbackIsNotCalled) {
   ASSERT_EQ(kill(getpid(), SIGTERM), 0);
   while (!termination.requested()) std::this_thread::yield();
   termination.SetCallback(nullptr);  // the thread has handled the signal when this call returns
+}
+
+// A shell that ends and its terminal both send SIGHUP.
+TEST(TerminationTest, ARepeatedHangupIsOneRequest) {
+  Termination termination;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(kill(getpid(), SIGHUP), 0);
+    EXPECT_TRUE(termination.WaitFor(absl::InfiniteDuration()));
+  }
+  termination.SetCallback(nullptr);  // the thread has handled the signals when this call returns
 }
 
 TEST(TerminationDeathTest, ASecondSignalEndsTheProcess) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client/encode/state_folder.h"
 #include "common/median.h"
 #include "common/status_macros.h"
@@ -53,7 +52,7 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
     const WaitReporter reporter(parts_.events, [this] { return parts_.client.waiting(); });
     ending = Loop();
   }
-  if (absl::IsCancelled(ending.status()) && parts_.stop()) {
+  if (absl::IsCancelled(ending.status()) && stop_requested()) {
     // Client::Stop has ended a wait.
     ending = Ending::kStopped;
   }
@@ -67,7 +66,7 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   if (!ending.ok()) return ending;
   if (writes_output_ && left.ok()) {
     const absl::Status written = WriteOutput();
-    const bool stopped = absl::IsCancelled(written) && parts_.stop();
+    const bool stopped = absl::IsCancelled(written) && stop_requested();
     if (!stopped) RETURN_IF_ERROR(written);
     if (stopped) ending = Ending::kStopped;
   }
@@ -96,7 +95,7 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
     return options_.stop_on_divergence && divergence_.loss_is_lost() && !IsInTrial(next_);
   };
   RETURN_IF_ERROR(TestTrial(next_));
-  while (!is_over(next_) && !lost() && !parts_.stop() && !parts_.client.retired()) {
+  while (!is_over(next_) && !lost() && !stop_requested() && !parts_.client.retired()) {
     const Step step = next_;
     ASSIGN_OR_RETURN(next_, TrainStep(step));
     ReportStep(step);
@@ -107,7 +106,7 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
   }
   if (lost()) return Ending::kDiverged;
   if (!is_over(next_)) {
-    if (parts_.stop()) return Ending::kStopped;
+    if (stop_requested()) return Ending::kStopped;
     LOG(INFO) << "an operator removed this worker: worker " << options_.worker
               << " leaves before step " << next_;
     return Ending::kRetired;
@@ -280,6 +279,10 @@ absl::StatusOr<BatchResult> Trainer::TrainOn(Step step, uint32_t local_step,
   return result;
 }
 
+void Trainer::Delay() {
+  if (options_.delay > absl::ZeroDuration()) parts_.stop(options_.delay);
+}
+
 absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_t> examples) {
   parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()), loss_scale());
   bool delayed = false;
@@ -287,7 +290,7 @@ absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_
                                                  step, /*local_step=*/0, examples,
                                                  [&](uint32_t i) { return WaitTensor(step, i); },
                                                  [&](uint32_t i, TensorGradient gradient) {
-                                                   if (!delayed) absl::SleepFor(options_.delay);
+                                                   if (!delayed) Delay();
                                                    delayed = true;
                                                    parts_.client.Ready(i, std::move(gradient));
                                                  }));
@@ -320,7 +323,7 @@ absl::StatusOr<double> Trainer::PushDifference(Step step, std::span<const uint32
     UpdateLossScale(step, finite ? "" : "the gradient of a local step");
   }
   local_steps_->Finish(parameters, gradient);
-  absl::SleepFor(options_.delay);
+  Delay();
   parts_.client.BeginStep(step, static_cast<uint32_t>(pushed_examples));
   for (uint32_t i = tensor_count; i-- > 0;) parts_.client.Ready(i, gradient[i]);
   return trained.mean_loss();
@@ -329,7 +332,7 @@ absl::StatusOr<double> Trainer::PushDifference(Step step, std::span<const uint32
 absl::Status Trainer::PushZeros(Step step) {
   parts_.client.BeginStep(step, 0, loss_scale());
   RETURN_IF_ERROR(parts_.client.WaitAll());
-  absl::SleepFor(options_.delay);
+  Delay();
   for (auto i = static_cast<uint32_t>(parts_.model.tensors().size()); i-- > 0;) {
     const uint64_t count = parts_.model.tensors()[i].value_count();
     parts_.client.Ready(i, std::span(zeros_).first(count));

@@ -140,9 +140,10 @@ struct TrainerParts {
   Sampler& sampler;
   EventPrinter& events;
   Clock& clock;
-  // Called before each step. If `stop` returns true, the worker leaves the job before its last
+  // Blocks until a stop was requested or LONGEST has passed, and returns whether it was requested.
+  // Called before each step with 0; if it returns true, the worker leaves the job before its last
   // step. If Client::Stop was called as well, the worker also leaves during a wait.
-  std::function<bool()> stop;
+  std::function<bool(absl::Duration longest)> stop;
   Tracer* tracer = nullptr;  // null: no trace
 };
 
@@ -168,6 +169,9 @@ class Trainer {
   absl::StatusOr<Ending> Loop();
   absl::StatusOr<Ending> JoinAndTrain();
   absl::StatusOr<Step> Join();
+  // Waits for the artificial delay of a step. A request to stop ends the wait.
+  void Delay();
+  bool stop_requested() const { return parts_.stop(absl::ZeroDuration()); }
   // Blocks until the deals up to STEP are known, and passes them to the sampler.
   absl::Status AwaitDeals(Step step);
   bool is_over(Step step) const { return parts_.sampler.epoch(step) >= options_.epochs; }

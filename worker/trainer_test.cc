@@ -196,6 +196,7 @@ class TrainerTest : public ::testing::Test {
     // Client::Stop is called before this step, whose parameters the server does not send.
     std::optional<int> stop_waiting_at = std::nullopt;
     bool stop_before_join = false;
+    absl::Duration delay;  // Client::Stop is called in the first delay
     // Called before each step of the trainer with the number of earlier calls.
     std::function<void(int)> before_step = nullptr;
     std::string state_dir = "";
@@ -225,9 +226,11 @@ class TrainerTest : public ::testing::Test {
                      .batch_count = job.accumulate * job.local.count});
     EventPrinter events(out_, WorkerId{job.worker});
     int asked = 0;
+    bool stopped = false;
     if (job.stop_before_join) client->Stop();
     TrainerOptions trainer_options = {.worker = WorkerId{job.worker},
                                       .epochs = job.epochs,
+                                      .delay = job.delay,
                                       .batch_size = job.batch_size,
                                       .accumulate = job.accumulate,
                                       .local = job.local,
@@ -243,7 +246,13 @@ class TrainerTest : public ::testing::Test {
                                       .sampler = sampler,
                                       .events = events,
                                       .clock = clock_,
-                                      .stop = [&] {
+                                      .stop = [&](absl::Duration longest) {
+                                        if (longest > absl::ZeroDuration()) {
+                                          EXPECT_EQ(longest, job.delay);
+                                          client->Stop();
+                                          stopped = true;
+                                        }
+                                        if (stopped) return true;
                                         while (shared_.heartbeat_count < job.heartbeats)
                                           std::this_thread::yield();
                                         if (job.before_step != nullptr) job.before_step(asked);
@@ -964,6 +973,13 @@ TEST_F(TrainerTest, AWorkerThatCannotFollowARollbackEnds) {
   EXPECT_EQ(Run({.before_step = before_step}).status(),
             absl::AlreadyExistsError("server 0 (in process): worker 0: is in use"));
   EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
+}
+
+TEST_F(TrainerTest, AStopEndsTheDelayOfAStep) {
+  for (const uint32_t local_steps : {1, 2}) {
+    EXPECT_EQ(Run({.local = {.count = local_steps}, .delay = absl::Hours(1)}).value(),
+              Trainer::Ending::kStopped);
+  }
 }
 
 TEST_F(TrainerTest, AStopDuringJoinEndsTheRunWithoutAJoin) {

@@ -249,7 +249,7 @@ absl::StatusOr<ExitCode> Listen(const DoctorCommand& command, std::ostream& out)
     poll(&file, 1, -1);
     for (const int number : signals->Take()) {
       if (number == SIGINT) return ExitCode::kInterrupted;
-      if (number == SIGTERM) return ExitCode::kPreempted;
+      if (number != SIGCHLD) return ExitCode::kPreempted;
     }
   }
 }

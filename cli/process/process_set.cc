@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "common/process_setup.h"
 #include "common/status_macros.h"
 
 namespace thinwire {
@@ -47,9 +48,10 @@ int PollMilliseconds(absl::Duration timeout) {
 absl::StatusOr<std::unique_ptr<Signals>> Signals::Block() {
   sigset_t set;
   sigemptyset(&set);
-  for (int number : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, number);
+  sigaddset(&set, SIGCHLD);
+  for (const int number : StopSignals()) sigaddset(&set, number);
   if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return absl::InternalError("pthread_sigmask");
-  signal(SIGPIPE, SIG_IGN);
+  IgnoreBrokenPipes();
   const int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
   if (fd < 0) return absl::ErrnoToStatus(errno, "signalfd");
   return std::unique_ptr<Signals>(new Signals(fd));

@@ -5,7 +5,7 @@
 //   log       a line of a child's standard error, which is also appended to a file; it follows the
 //             lines of the child's standard output that were written before it
 //   exit      the end of a child; no event of this child follows
-//   signal    this process received SIGINT or SIGTERM
+//   signal    this process received a stop signal (common/process_setup.h)
 #ifndef THINWIRE_CLI_PROCESS_PROCESS_SET_H_
 #define THINWIRE_CLI_PROCESS_PROCESS_SET_H_
 
@@ -23,12 +23,12 @@
 
 namespace thinwire {
 
-// Signals receives SIGINT, SIGTERM and SIGCHLD through a file descriptor instead of a signal
-// handler, so that poll() can wait for signals. Not thread-safe.
+// Signals receives stop signals (common/process_setup.h) and SIGCHLD through a file descriptor
+// instead of a signal handler, so that poll() can wait for signals. Not thread-safe.
 class Signals {
  public:
-  // Blocks SIGINT, SIGTERM and SIGCHLD in the calling thread and in threads that it starts
-  // afterwards, and ignores SIGPIPE. Must be called before any other thread starts.
+  // Blocks these signals in the calling thread and in threads that it starts afterwards, and
+  // ignores SIGPIPE. Must be called before any other thread starts.
   static absl::StatusOr<std::unique_ptr<Signals>> Block();
   ~Signals();
   Signals(const Signals&) = delete;

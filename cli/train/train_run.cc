@@ -503,6 +503,8 @@ std::string TrainRun::EndOf(const ProcessEvent& event) const {
 
 void TrainRun::HandleSignal(int number) {
   if (signal_ != 0) {
+    // A closed terminal and the end of a login may send SIGHUP after another signal.
+    if (number == SIGHUP) return;
     console_.Warning("second signal: killing all processes");
     processes_.SignalAll(SIGKILL);
     return;

@@ -19,9 +19,9 @@
 // a failure.
 //
 // Nothing is started again after a signal, a lost server or divergence. If a worker reports that
-// its loss is not finite and left the job, the run stops the other workers. SIGINT or SIGTERM stops
-// the workers, then the servers; a process that does not stop within the grace period is killed. A
-// second signal kills all processes at once.
+// its loss is not finite and left the job, the run stops the other workers. SIGINT, SIGTERM or
+// SIGHUP stops the workers, then the servers; a process that does not stop within the grace period
+// is killed. A second SIGINT or SIGTERM kills all processes at once.
 #ifndef THINWIRE_CLI_TRAIN_TRAIN_RUN_H_
 #define THINWIRE_CLI_TRAIN_TRAIN_RUN_H_
 
@@ -186,7 +186,7 @@ class TrainRun {
   absl::Time next_target_;   // the time of the next question for this number
   absl::Time next_records_;  // the next call of UpdateRecords; infinite if it has nothing to do
   bool summary_failed_ = false;
-  int signal_ = 0;  // SIGINT or SIGTERM if this process received it, else 0
+  int signal_ = 0;  // the first stop signal that this process received, or 0
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;

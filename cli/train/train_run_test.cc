@@ -243,6 +243,16 @@ TEST_F(TrainRunTest, AnInterruptStopsTheTrainingWorkers) {
   EXPECT_EQ(run_->result().record.CountOf(State::kStopped), 2);
 }
 
+TEST_F(TrainRunTest, AClosedTerminalStopsTheWorkersInOrder) {
+  // A shell that ends and its terminal both send SIGHUP.
+  const std::string worker =
+      absl::StrCat("trap 'kill -HUP ", getpid(), "; exit 75' TERM; [ \"$n\" = 1 ] || kill -HUP ",
+                   getpid(), "; while :; do sleep 0.05; done");
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kPreempted);
+  EXPECT_EQ(run_->result().record.CountOf(State::kStopped), 2);
+  EXPECT_THAT(messages_.str(), testing::Not(HasSubstr("second signal")));
+}
+
 TEST_F(TrainRunTest, AProcessThatIgnoresItsSignalIsKilled) {
   setting_.grace = absl::Milliseconds(100);
   EXPECT_EQ(Run("trap '' TERM; echo listening 127.0.0.1:1; while :; do sleep 0.05; done", kDone),
