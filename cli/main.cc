@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "cli/certs_command.h"
 #include "cli/checkpoint_command.h"
 #include "cli/completion.h"
@@ -48,9 +49,7 @@ constexpr char kExamples[] =
     "  thinwire certs init ca\n"
     "  thinwire experiment run experiments/staleness.textproto --quick\n"
     "  thinwire help train\n"
-    "Environment: NO_COLOR switches colors off, TMPDIR is the folder of temporary files.\n"
-    "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
-    "interrupted.";
+    "Environment: NO_COLOR switches colors off, TMPDIR is the folder of temporary files.";
 
 ConsoleOptions OptionsOf(int file) {
   ConsoleOptions options;
@@ -92,7 +91,7 @@ ExitCode Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", VersionText("thinwire"),
                        "Tells the version, the git revision, the codecs and the GPUs");
-  app.footer(kExamples);
+  app.footer(absl::StrCat(kExamples, "\n", ExitCodesHelp()));
   Console console(std::cerr, OptionsOf(STDERR_FILENO));
   std::ostream& out = std::cout;
   std::ostream& err = std::cerr;

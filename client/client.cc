@@ -163,6 +163,8 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
       .start_timeout = rollback.has_value()
                            ? std::max(options_.start_timeout, options_.server_return)
                            : options_.start_timeout,
+      // After a rollback, another process has taken the number of this one.
+      .in_use_timeout = rollback.has_value() ? absl::ZeroDuration() : options_.lease,
       .call_timeout = 3 * options_.silence + options_.lease,
       .report = [this](const std::string& text) { report_->set_waiting(text); }};
   ASSIGN_OR_RETURN(const std::vector<JoinReply> replies,

@@ -101,10 +101,11 @@ class Client {
   // again after each rollback. Returns the first step to run: 0 in a new job; after a restart, a
   // step not smaller than any other live worker's step; after a rollback, the step from which the
   // servers continue. Errors: FailedPrecondition (the servers have another model or job, or the
-  // saved residuals belong to another worker), AlreadyExists (the worker's number is in use),
-  // InvalidArgument (the job has no worker with this number), DataLoss (the saved residuals
-  // are damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`,
-  // after a rollback also after `server_return`, whichever is longer.
+  // saved residuals belong to another worker), AlreadyExists (the worker's number is in use, after
+  // `lease`), OutOfRange (the number is above the number of workers that an operator has set),
+  // InvalidArgument (no worker of this job can have this number), DataLoss (the saved residuals are
+  // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`, after a
+  // rollback also after `server_return`, whichever is longer.
   //
   // After a rollback, the process keeps its incarnation, and the replica keeps its addresses.
   // Pushes without a verdict are dropped. The residuals, which belong to a later step, are replaced

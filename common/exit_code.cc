@@ -1,6 +1,34 @@
 #include "common/exit_code.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace thinwire {
+namespace {
+
+constexpr NamedExitCode kExitCodes[] = {
+    {ExitCode::kOk, "done"},
+    {ExitCode::kUsage, "usage"},
+    {ExitCode::kDiverged, "diverged"},
+    {ExitCode::kUnavailable, "unavailable"},
+    {ExitCode::kSoftware, "internal error"},
+    {ExitCode::kIo, "result not written"},
+    {ExitCode::kPreempted, "stopped by a signal"},
+    {ExitCode::kRefused, "worker number refused"},
+    {ExitCode::kConfig, "configuration"},
+    {ExitCode::kInterrupted, "interrupted"},
+};
+
+}  // namespace
+
+std::span<const NamedExitCode> ExitCodes() { return kExitCodes; }
+
+std::string ExitCodesHelp() {
+  const auto append = [](std::string* out, const NamedExitCode& each) {
+    absl::StrAppend(out, static_cast<int>(each.code), " ", std::string(each.name));
+  };
+  return absl::StrCat("Exit codes: ", absl::StrJoin(kExitCodes, ", ", append), ".");
+}
 
 ExitCode ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
@@ -22,6 +50,11 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     default:
       return ExitCode::kSoftware;
   }
+}
+
+ExitCode ExitCodeOfWorker(const absl::Status& status) {
+  if (absl::IsAlreadyExists(status) || absl::IsOutOfRange(status)) return ExitCode::kRefused;
+  return ExitCodeOf(status);
 }
 
 }  // namespace thinwire

@@ -453,10 +453,10 @@ int main(int argc, char** argv) {
   CLI::App app(
       "thinwire server: holds shards of a model's parameters and applies the workers' updates.");
   app.footer(
-      "Example:\n"
+      std::string("Example:\n") +
       "  server --config job.textproto --addresses a:7000,b:7000 --credentials certs\n"
-      "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n"
-      "Exit codes: 0 stopped, 64 usage, 69 the address is not available, 78 configuration.");
+      "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n" +
+      thinwire::ExitCodesHelp());
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   thinwire::AddManFlag(app, "thinwire-server");
   app.set_version_flag("--version", thinwire::VersionText("thinwire server"));

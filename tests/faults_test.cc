@@ -267,8 +267,9 @@ TEST_F(FaultsTest, SecondProcessWithTheSameWorkerNumberIsRefused) {
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.StartWorker("impostor", JobFile(job), WorkerFlags(job, 1));
   const ProcessResult impostor = daemons_.WaitForEnd("impostor");
-  EXPECT_EQ(impostor.exit, ExitStatus{.code = 78}) << impostor.log;
-  EXPECT_THAT(impostor.output, HasSubstr("worker 1"));
+  EXPECT_EQ(impostor.exit, ExitStatus{.code = 76}) << impostor.log;
+  EXPECT_THAT(impostor.output, HasSubstr("worker 1: is in use; its process sent a message"));
+  EXPECT_THAT(impostor.output, HasSubstr("; worker 1 tried to join for"));
   // The first process of worker 1 continues to train.
   EXPECT_TRUE(daemons_.WaitForEvent("worker1", IsStep(10)).has_value());
 }

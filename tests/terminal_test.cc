@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/exit_code.h"
 #include "tests/daemons.h"
 
 namespace thinwire {
@@ -41,6 +43,9 @@ TEST_F(TerminalTest, HelpFitsEightyColumnsWithoutATerminal) {
     EXPECT_EQ(help.exit, ExitStatus());
     EXPECT_THAT(help.output, HasSubstr("Example"));
     EXPECT_LE(LongestLine(help.output), 80) << program;
+    const std::vector<std::string> words =
+        absl::StrSplit(help.output, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+    EXPECT_THAT(absl::StrJoin(words, " "), HasSubstr(ExitCodesHelp())) << program;
   }
 }
 

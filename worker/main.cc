@@ -290,7 +290,7 @@ ExitCode Fail(const absl::Status& error, EventPrinter& events) {
   event.mutable_error()->set_message(std::string(error.message()));
   events.Write(std::move(event));
   LOG(ERROR) << error.message();
-  return ExitCodeOf(error);
+  return ExitCodeOfWorker(error);
 }
 
 // Returns the test result of the model in the file PATH.
@@ -486,13 +486,11 @@ int main(int argc, char** argv) {
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   CLI::App app("thinwire worker: computes gradients and pushes them to the servers.");
-  app.footer(
-      "Example:\n"
-      "  worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
-      "  worker --config job.textproto --addresses a:7000 --output m.safetensors\n"
-      "  worker --config job.textproto --evaluate m.safetensors\n"
-      "Exit codes: 0 done, 64 usage, 65 diverged, 69 a server is not available, 75 stopped by a "
-      "signal, 78 configuration.");
+  app.footer(std::string("Example:\n") +
+             "  worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
+             "  worker --config job.textproto --addresses a:7000 --output m.safetensors\n"
+             "  worker --config job.textproto --evaluate m.safetensors\n" +
+             thinwire::ExitCodesHelp());
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   thinwire::Flags flags;
   thinwire::AddFlags(app, flags);

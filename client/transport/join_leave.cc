@@ -47,10 +47,12 @@ class ServerJoin {
       }
       if (reply.ok()) return reply;
       const absl::Status status = WithServerName(transport_, server_, reply.status());
-      if (!IsRetryable(status)) return status;
+      const bool in_use =
+          absl::IsAlreadyExists(status) && wait_.in_use_timeout > absl::ZeroDuration();
+      if (!in_use && !IsRetryable(status)) return status;
       const absl::Duration pause = backoff.Next();
       const absl::Duration tried = clock_.Now() - begin_;
-      if (tried + pause >= wait_.start_timeout) {
+      if (tried + pause >= (in_use ? wait_.in_use_timeout : wait_.start_timeout)) {
         return absl::Status(
             status.code(),
             absl::StrCat(status.message(), "; worker ", request.worker(), " tried to join for ",
@@ -72,8 +74,13 @@ class ServerJoin {
                     [stop = stop_, answer](absl::StatusOr<JoinReply> reply) {
                       stop->Update([&] { *answer = std::move(reply); });
                     });
+    const bool new_process = server_ == ServerId{0} && request.incarnation() == 0;
     const bool answered =
-        WaitUntil([&] { return answer->has_value(); }, absl::InfiniteDuration(), "no answer yet");
+        WaitUntil([&] { return answer->has_value(); }, absl::InfiniteDuration(),
+                  new_process ? absl::StrCat("no answer yet; it waits for the end of the lease of "
+                                             "an earlier process of worker ",
+                                             request.worker(), " if there was one")
+                              : "no answer yet");
     if (!answered) return absl::CancelledError("stopped");
     return std::move(**answer);
   }

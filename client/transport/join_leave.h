@@ -48,6 +48,9 @@ struct JoinWait {
   // A server that is unreachable, or that has not followed a rollback yet, is called again for this
   // long.
   absl::Duration start_timeout;
+  // If another process has the worker's number, the lead is called again for this long. The other
+  // process may be about to end.
+  absl::Duration in_use_timeout;
   // The timeout of one call. At least a lease, because the lead answers only when the lease of an
   // earlier process ends.
   absl::Duration call_timeout;

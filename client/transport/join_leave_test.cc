@@ -204,6 +204,19 @@ TEST_F(JoinLeaveTest, AReturningProcessWhoseNumberIsTakenFails) {
   EXPECT_THAT(script_.calls, ElementsAre("join 0 as 7", "join 0 as 0"));
 }
 
+TEST_F(JoinLeaveTest, ANumberInUseIsAskedForAgainUntilItsTimeout) {
+  wait_.in_use_timeout = absl::Minutes(1);
+  script_.errors[0] = std::deque<absl::Status>(2, absl::AlreadyExistsError("worker 0: is in use"));
+  EXPECT_TRUE(Join(1).ok());
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 0 as 0", "join 0 as 0"));
+
+  wait_.in_use_timeout = absl::Nanoseconds(1);
+  script_.errors[0] = {absl::AlreadyExistsError("worker 0: is in use")};
+  const absl::Status status = Join(1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is in use; worker 0 tried to join for"));
+}
+
 TEST_F(JoinLeaveTest, AWaitForAServerIsReportedWithItsCause) {
   wait_.first_notice = absl::ZeroDuration();
   wait_.notice_interval = absl::Milliseconds(1);
@@ -213,7 +226,10 @@ TEST_F(JoinLeaveTest, AWaitForAServerIsReportedWithItsCause) {
   script_.errors[1] = std::deque<absl::Status>(3, absl::UnavailableError("connection refused"));
   ASSERT_TRUE(Join(2).ok());
   EXPECT_THAT(reports, Contains("waiting for server 1 (in process): connection refused"));
-  EXPECT_THAT(reports, Contains("waiting for server 0 (in process): no answer yet"));
+  EXPECT_THAT(reports,
+              Contains("waiting for server 0 (in process): no answer yet; it waits for the "
+                       "end of the lease of an earlier process of worker 0 if there was "
+                       "one"));
 }
 
 TEST_F(JoinLeaveTest, AQuickJoinReportsNoWait) {

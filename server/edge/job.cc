@@ -265,7 +265,7 @@ absl::Status Job::CheckJoin(const JoinCall& call) {
                      identity_.server.value, ", got 0)"));
   }
   if (request.incarnation() == 0 && request.worker() >= scaler_.target()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return absl::OutOfRangeError(absl::StrCat(
         "worker: above the number of workers (expected below ", scaler_.target(), ", got ",
         request.worker(), "); an operator can raise it with thinwire scale"));
   }
