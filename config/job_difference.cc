@@ -4,7 +4,6 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -50,21 +49,28 @@ std::string UnknownNumbers(const Message& message) {
   return absl::StrJoin(numbers, ", ");
 }
 
-// Appends a text to DIFFERENCES if the unknown fields of EXPECTED and GOT differ. PLACE is the path
-// of both messages in the job, such as "task.".
+// Appends a text to DIFFERENCES for each place at which the unknown fields of EXPECTED and GOT
+// differ: these messages themselves and the messages in them, except repeated messages and the
+// task. PLACE is the path of both messages in the job, such as "task.".
 void CompareUnknown(const Message& expected, const Message& got, const std::string& place,
                     std::vector<std::string>& differences) {
   std::string expected_bytes, got_bytes;
   const UnknownFieldSet& of_expected = expected.GetReflection()->GetUnknownFields(expected);
   const UnknownFieldSet& of_got = got.GetReflection()->GetUnknownFields(got);
-  if (!of_expected.SerializeToString(&expected_bytes) || !of_got.SerializeToString(&got_bytes) ||
-      expected_bytes == got_bytes) {
-    return;
+  if (of_expected.SerializeToString(&expected_bytes) && of_got.SerializeToString(&got_bytes) &&
+      expected_bytes != got_bytes) {
+    const std::string mine = UnknownNumbers(expected), its = UnknownNumbers(got);
+    differences.push_back(Difference(absl::StrCat(place, "unknown field"),
+                                     mine.empty() ? "none" : absl::StrCat("number ", mine),
+                                     its.empty() ? "none" : absl::StrCat("number ", its)));
   }
-  const std::string mine = UnknownNumbers(expected), its = UnknownNumbers(got);
-  differences.push_back(Difference(absl::StrCat(place, "unknown field"),
-                                   mine.empty() ? "none" : absl::StrCat("number ", mine),
-                                   its.empty() ? "none" : absl::StrCat("number ", its)));
+  for (int i = 0; i < expected.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *expected.GetDescriptor()->field(i);
+    if (field.message_type() == nullptr || field.is_repeated() || field.name() == "task") continue;
+    CompareUnknown(expected.GetReflection()->GetMessage(expected, &field),
+                   got.GetReflection()->GetMessage(got, &field),
+                   absl::StrCat(place, field.name(), "."), differences);
+  }
 }
 
 // Returns the parameter groups of JOB with their unknown fields.
@@ -95,12 +101,11 @@ std::optional<std::string> JobDifference(const JobConfig& expected, const JobCon
     CompareUnknown(expected.task(), got.task(), "task.", differences);
   } else {
     CompareUnknown(expected, got, "", differences);
-    CompareUnknown(expected.consistency(), got.consistency(), "consistency.", differences);
-    CompareUnknown(expected.optimization(), got.optimization(), "optimization.", differences);
-    CompareUnknown(expected.compression(), got.compression(), "compression.", differences);
   }
   if (differences.empty()) return std::nullopt;
   return absl::StrJoin(differences, "; ");
 }
+
+std::span<const std::string_view> FieldsNotCompared() { return kPerProcess; }
 
 }  // namespace thinwire

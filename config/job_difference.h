@@ -3,7 +3,9 @@
 #define THINWIRE_CONFIG_JOB_DIFFERENCE_H_
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "proto/job.pb.h"
 
@@ -19,11 +21,12 @@ enum class Compared {
 //   optimization.optimizer differs from the job's (expected sgd, got adam); ...
 //
 // An absent field equals its default. An unknown field, such as a field of a newer program, that is
-// present in one job only is a difference, and the text names its number. The following fields may
-// differ between processes and are not compared: device, threads, data_dir, model_file, precision,
-// straggler, silence_seconds, checkpoint_seconds, server_return_seconds and report.
+// present in one job only is a difference, and the text names its number.
 std::optional<std::string> JobDifference(const JobConfig& expected, const JobConfig& got,
                                          Compared compared);
+
+// Returns the names of the fields that may differ between processes and are not compared.
+std::span<const std::string_view> FieldsNotCompared();
 
 }  // namespace thinwire
 

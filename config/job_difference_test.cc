@@ -1,10 +1,14 @@
 #include "config/job_difference.h"
 
+#include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 namespace thinwire {
 namespace {
@@ -79,6 +83,39 @@ TEST(JobDifferenceTest, AnUnknownEnumValueIsADifference) {
   ASSERT_TRUE(newer.ParseFromString(std::string("\x22\x03\x08\xe8\x07", 5)));
   EXPECT_EQ(JobDifference(JobConfig(), newer, Compared::kAllButTask),
             "optimization.unknown field differs from the job's (expected none, got number 1)");
+}
+
+TEST(JobDifferenceTest, UnknownFieldsOfAllMessagesAreCompared) {
+  int messages = 0;
+  const auto& type = *JobConfig::descriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto& field = *type.field(i);
+    if (field.message_type() == nullptr || field.is_repeated()) continue;
+    ++messages;
+    JobConfig newer;
+    auto* message = newer.GetReflection()->MutableMessage(&newer, &field);
+    message->GetReflection()->MutableUnknownFields(message)->AddVarint(79, 1);
+    EXPECT_EQ(
+        JobDifference(JobConfig(), newer,
+                      field.name() == "task" ? Compared::kTask : Compared::kAllButTask),
+        field.name() + ".unknown field differs from the job's (expected none, got number 79)");
+  }
+  EXPECT_EQ(messages, 5);
+}
+
+TEST(JobDifferenceTest, ThePageNamesTheFieldsThatAreNotCompared) {
+  std::ifstream file("docs/configuration.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t begin = page.find("- Not compared, because");
+  ASSERT_NE(begin, page.npos);
+  const std::string text = page.substr(begin, page.find("\n\n", begin) - begin);
+  std::vector<std::string> documented;
+  for (size_t open = text.find('`'); open != text.npos;) {
+    const size_t close = text.find('`', open + 1);
+    documented.push_back(text.substr(open + 1, close - open - 1));
+    open = text.find('`', close + 1);
+  }
+  EXPECT_THAT(documented, testing::UnorderedElementsAreArray(FieldsNotCompared()));
 }
 
 TEST(JobDifferenceTest, ParameterGroupsAreCompared) {

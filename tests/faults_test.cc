@@ -294,8 +294,10 @@ TEST_F(FaultsTest, WorkerWhoseModelNeedsTooMuchMemoryEndsWithTheLimit) {
   unsetenv("THINWIRE_MEMORY_BUDGET");
   const ProcessResult end = daemons_.WaitForEnd("worker0");
   EXPECT_EQ(end.exit, ExitStatus{.code = 78}) << end.log;
-  EXPECT_THAT(end.output, HasSubstr("needs too much memory on server 0 (expected at most 9216 "
-                                    "bytes, the value of --memory_budget, got "));
+  EXPECT_THAT(
+      end.output,
+      HasSubstr("needs too much memory on server 0 (expected at most 9216 "
+                "bytes, its --memory_budget or else the memory that was free at its start, got "));
 }
 
 TEST_F(FaultsTest, PortInUseIsNamedInTheError) {

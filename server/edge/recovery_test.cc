@@ -421,7 +421,8 @@ TEST_F(RecoveryTest, WorkersThatDoNotFitIntoTheMemoryBudgetAreRefused) {
   EXPECT_TRUE(Scale(100).ok());
   const absl::Status refused = Scale(4'000).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  for (const char* part : {"expected at most 1073741824 bytes, the value of --memory_budget, got ",
+  for (const char* part : {"expected at most 1073741824 bytes, its --memory_budget or else the "
+                           "memory that was free at its start, got ",
                            "for the connections of 4000 workers"}) {
     EXPECT_TRUE(absl::StrContains(std::string(refused.message()), part)) << refused;
   }

@@ -106,7 +106,12 @@ class Grouping {
       return read_codec == kReadDeltas ? ReadForm::Since(held) : ReadForm::Published();
     }
     const absl::StatusOr<CodecId> codec = CodecIdFromWire(read_codec);
-    if (!codec.ok()) return Wrong(shard, absl::StrCat("read_codec: ", codec.status().message()));
+    if (!codec.ok()) {
+      return Wrong(shard,
+                   absl::StrCat("read_codec: unknown number (expected the number of a dense "
+                                "codec, ",
+                                kReadDeltas, " or ", kReadPublished, ", got ", read_codec, ")"));
+    }
     if (CarriesParameters(*codec)) return ReadForm(*codec);
     return Wrong(shard,
                  absl::StrCat("read_codec: cannot carry parameters (expected a dense codec, got ",

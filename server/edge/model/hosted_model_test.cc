@@ -94,7 +94,8 @@ TEST(ModelSlotTest, RefusesAModelThatNeedsTooMuchMemoryBeforeItAllocates) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << "a worker must not try again";
   EXPECT_THAT(std::string(status.message()),
               testing::HasSubstr("model: needs too much memory on server 0 (expected at most "
-                                 "1000000000 bytes, the value of --memory_budget, got 12"));
+                                 "1000000000 bytes, its --memory_budget or else the memory that "
+                                 "was free at its start, got 12"));
   EXPECT_LT(LiveBytes(), before + 100'000);
 }
 

@@ -35,9 +35,9 @@ absl::StatusOr<uint64_t> MemoryPlan::SharedFrameBytes(ServerId server, uint64_t 
   // The code is not ResourceExhausted, with which a worker would try again.
   return absl::InvalidArgumentError(absl::StrCat(
       "model: needs too much memory on server ", server.value, " (expected at most ", budget_bytes,
-      " bytes, the value of --memory_budget, got ", needed, " bytes: ", state_bytes, " for ",
-      shard_count, " shards, ", connections, " for the connections of ", workers, " workers, ",
-      kProgramBytes, " for the program)"));
+      " bytes, its --memory_budget or else the memory that was free at its start, got ", needed,
+      " bytes: ", state_bytes, " for ", shard_count, " shards, ", connections,
+      " for the connections of ", workers, " workers, ", kProgramBytes, " for the program)"));
 }
 
 }  // namespace thinwire

@@ -48,7 +48,8 @@ TEST(MemoryPlanTest, ABudgetWithoutRoomForOneFramePerWorkerIsRefusedWithAllParts
   EXPECT_THAT(std::string(shared.status().message()),
               testing::MatchesRegex(
                   "model: needs too much memory on server 3 \\(expected at most 134217728 bytes, "
-                  "the value of --memory_budget, got [0-9]+ bytes: 1000 for 2 shards, [0-9]+ for "
+                  "its --memory_budget or else the memory that was free at its start, got [0-9]+ "
+                  "bytes: 1000 for 2 shards, [0-9]+ for "
                   "the connections of 64 workers, 33554432 for the program\\)"));
 }
 
