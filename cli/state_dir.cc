@@ -194,6 +194,17 @@ absl::StatusOr<std::vector<Checkpoint>> FromModelFile(Files& files, const std::s
   return FreshJob(spec, run, tensors);
 }
 
+// Returns whether a server of JOB may have saved something in DIR. A log exists from the start of a
+// server on.
+bool HasSavedState(Files& files, const std::string& dir, const JobConfig& job) {
+  if (job.recovery().durability() == Recovery::Durability::log) return true;
+  for (uint32_t s = 0; s < job.servers(); ++s) {
+    const auto newest = NewestCheckpoint(files, StateFolderPath(dir, ServerId{s}));
+    if (!absl::IsNotFound(newest.status())) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool KeepsState(const JobConfig& config) {
@@ -243,9 +254,15 @@ absl::StatusOr<std::string> FitState(Files& files, const std::string& dir,
         text.config.compression().shard_size() == shard_size) {
       return "";
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        first, ": no checkpoint to convert; resume the run with servers: ", text.config.servers(),
-        " and stop it first"));
+    if (HasSavedState(files, dir, text.config)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          first, ": no checkpoint to convert; resume the run with servers: ", text.config.servers(),
+          " and shard_size: ", text.config.compression().shard_size(),
+          ", and stop it when thinwire checkpoint list shows one"));
+    }
+    RETURN_IF_ERROR(WriteJobFile(dir, config));
+    return absl::StrCat("the run had not saved anything, so it begins with ",
+                        ServersText(config.servers()));
   }
   RETURN_IF_ERROR(newest.status());
   ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(files, first, *newest));

@@ -25,9 +25,9 @@ bool KeepsState(const JobConfig& config);
 absl::Status PrepareStateDir(const std::string& dir, bool resume, const JobConfig& config);
 
 // Converts the state in DIR, the folder of an earlier run, if the run had another number of servers
-// or another shard size than CONFIG. Returns one line about the conversion, or "" if there was
-// none. Errors: those of ReadSavedJob and ReplaceSavedJob; FailedPrecondition if other settings
-// differ.
+// or another shard size than CONFIG. If the run had not saved anything yet, only its job file
+// changes. Returns one line about the conversion, or "" if there was none. Errors: those of
+// ReadSavedJob and ReplaceSavedJob; FailedPrecondition if other settings differ.
 absl::StatusOr<std::string> FitState(Files& files, const std::string& dir, const JobConfig& config);
 
 // Makes DIR, which must be empty or absent, the state directory of CONFIG's job, with the state or

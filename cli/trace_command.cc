@@ -1,6 +1,7 @@
 #include "cli/trace_command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <limits>
@@ -70,11 +71,19 @@ bool IsTrace(const ordered_json& trace) {
 
 absl::StatusOr<ProcessTrace> ReadTrace(const std::string& path) {
   std::ifstream in(path);
-  if (!in) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  if (!in) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be read"));
   ordered_json trace = ordered_json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (!IsTrace(trace)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": not the trace of a process (expected a file of --trace of server or worker)"));
+    const bool merged = trace.is_object() && trace.contains("otherData") &&
+                        trace["otherData"].contains("processes");
+    const char* got = trace.is_discarded() ? "no JSON, such as an incomplete file"
+                      : merged             ? "a merged trace"
+                                           : "other JSON";
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": not the trace of a process (expected a file of --trace of server or "
+                     "worker, got ",
+                     got, ")"));
   }
   std::string process = trace["otherData"]["process"].get<std::string>();
   return ProcessTrace{std::move(process), std::move(trace)};

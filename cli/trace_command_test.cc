@@ -178,10 +178,16 @@ TEST_F(TraceCommandTest, AFileThatIsNoTraceIsRefused) {
     ++refused_count;
   }
   EXPECT_EQ(refused_count, 13);
+  ASSERT_TRUE(
+      dir_->WriteFile("bad.json", R"({"traceEvents":[],"otherData":{"processes":[]}})").ok());
+  std::ostringstream of_merged;
+  EXPECT_EQ(RunTraceMerge({.out = out, .files = {dir_->PathOf("bad.json")}}, text, of_merged),
+            ExitCode::kConfig);
+  EXPECT_THAT(of_merged.str(), HasSubstr("got a merged trace)"));
   std::ostringstream errors;
   EXPECT_EQ(RunTraceMerge({.out = out, .files = {dir_->PathOf("absent.json")}}, text, errors),
             ExitCode::kConfig);
-  EXPECT_THAT(errors.str(), HasSubstr("absent.json: cannot be read"));
+  EXPECT_THAT(errors.str(), HasSubstr("absent.json: cannot be read: No such file or directory"));
   EXPECT_EQ(text.str(), "");
 }
 

@@ -143,6 +143,8 @@ absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags
   JobText text;
   if (!config_file.empty()) {
     ASSIGN_OR_RETURN(text, ReadJobFile(config_file));
+  } else {
+    console.Note("no --config: the flags and the defaults are the job");
   }
   RETURN_IF_ERROR(flags.Apply(text.config, text.places));
   // Adaptive precision needs checkpoints.

@@ -263,8 +263,22 @@ TEST_F(StateDirTest, OtherServersNeedACheckpoint) {
   std::filesystem::create_directory(dir_->PathOf("state/server-0"));
   config_.set_servers(3);
   EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kConfig);
-  EXPECT_THAT(messages_.str(), HasSubstr("/server-0: no checkpoint to convert; resume the run with "
-                                         "servers: 1 and stop it first\n"));
+  EXPECT_THAT(messages_.str(),
+              HasSubstr("/server-0: no checkpoint to convert; resume the run with servers: 1 and "
+                        "shard_size: 0, and stop it when thinwire checkpoint list shows one\n"));
+}
+
+TEST_F(StateDirTest, ARunThatHasSavedNothingBeginsWithOtherServers) {
+  config_.mutable_recovery()->set_durability(Recovery::Durability::checkpoint);
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kOk) << messages_.str();
+  std::filesystem::create_directory(dir_->PathOf("state/server-0"));
+  config_.set_servers(3);
+  EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(messages_.str(),
+              HasSubstr("the run had not saved anything, so it begins with 3 servers\n"));
+  messages_.str("");
+  EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(messages_.str(), Not(HasSubstr("had not saved")));
 }
 
 TEST_F(StateDirTest, AStoppedRunSaysHowItGoesOn) {

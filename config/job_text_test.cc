@@ -26,6 +26,13 @@ std::string Problems(std::string_view text) {
   return std::string(CheckJob(job->config, job->places).status().message());
 }
 
+TEST(JobTextTest, AnExperimentIsNamed) {
+  EXPECT_EQ(SyntaxError("title: 'a' axis { name: 'mode' } job { servers: 2 }"),
+            "job: not a job file (expected fields of proto/job.proto, got an experiment, which "
+            "thinwire experiment run checks and runs)");
+  EXPECT_THAT(SyntaxError("title: 'a' servers: 2"), HasSubstr("title: unknown field"));
+}
+
 TEST(JobTextTest, AGoodTextBecomesItsFields) {
   const auto job = ParseJobText(
       "servers: 2\nconsistency { mode: ssp workers: 4 slack: 3 }\n"

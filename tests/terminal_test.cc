@@ -160,7 +160,8 @@ TEST_F(TerminalTest, TraceMergeNamesAFileThatIsNoTrace) {
       Thinwire({"trace", "merge", out, daemons_.Write("job.textproto", "servers: 2")});
   EXPECT_EQ(run.exit, ExitStatus{.code = 78});
   EXPECT_THAT(run.log, HasSubstr("job.textproto: not the trace of a process (expected a file of "
-                                 "--trace of server or worker)\n"));
+                                 "--trace of server or worker, got no JSON, such as an incomplete "
+                                 "file)\n"));
 }
 
 TEST_F(TerminalTest, RecordsThatCannotBeWrittenAreNamedBeforeTraining) {

@@ -53,7 +53,11 @@ absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string
 
 absl::StatusOr<std::string> FindLaboratory(const std::string& self, const std::string& bin_dir) {
   ASSIGN_OR_RETURN(const std::string folder, FolderOf(self, bin_dir, "experiments", "laboratory"));
-  return FindProgram(folder, "experiments", "laboratory");
+  const absl::StatusOr<std::string> path = FindProgram(folder, "experiments", "laboratory");
+  if (path.ok()) return path;
+  return absl::NotFoundError(
+      absl::StrCat(path.status().message(),
+                   "; in a source folder, `bazel build //experiments:laboratory` makes it"));
 }
 
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,

@@ -60,7 +60,8 @@ TEST(CommandLinesTest, TheLaboratoryIsFoundInTheThreeLayouts) {
             std::filesystem::canonical(dir->PathOf("debian/thinwire-laboratory")).string());
   EXPECT_EQ(*FindLaboratory("/nowhere", dir->PathOf("bundle")), dir->PathOf("bundle/laboratory"));
   EXPECT_THAT(std::string(FindLaboratory("/nowhere", dir->path()).status().message()),
-              HasSubstr("--bin_dir: no program laboratory"));
+              testing::AllOf(HasSubstr("--bin_dir: no program laboratory"),
+                             HasSubstr("`bazel build //experiments:laboratory` makes it")));
 }
 
 TEST(CommandLinesTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {

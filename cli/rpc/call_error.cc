@@ -34,6 +34,12 @@ std::string ServerName(ServerId server, const std::string& address) {
 absl::Status CallError(const grpc::Status& status, const std::string& server_name,
                        const Credentials& credentials) {
   if (status.ok()) return absl::OkStatus();
+  if (credentials.identity().has_value() &&
+      absl::StrContains(status.error_message(), "Hostname Verification Check failed")) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        server_name, ": has a certificate of another job or server (expected one of job ",
+        credentials.identity()->job, ", the job of --credentials)"));
+  }
   // gRPC and absl number their status codes equally.
   return absl::Status(
       static_cast<absl::StatusCode>(status.error_code()),

@@ -16,7 +16,8 @@ namespace thinwire {
 std::string ServerName(ServerId server, const std::string& address);
 
 // Returns STATUS with the name of the server. If the connection failed as it does with missing or
-// wrong credentials, the message says so. CREDENTIALS: those of the call.
+// wrong credentials, the message says so; FailedPrecondition if the server belongs to another job
+// than the credentials. CREDENTIALS: those of the call.
 absl::Status CallError(const grpc::Status& status, const std::string& server_name,
                        const Credentials& credentials);
 

@@ -66,6 +66,16 @@ TEST_F(CallErrorTest, WrongCredentialsAreNamed) {
   }
 }
 
+TEST_F(CallErrorTest, AServerOfAnotherJobIsAWrongSetting) {
+  const auto credentials = *Credentials::Load(Write("server", authority_, server_), server_);
+  FakeControlServer server("w", "abcd", credentials.ForServer());
+  const absl::Status status =
+      Drain(server.address(), Write("operator", authority_, {Role::kOperator, "other", {}}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("certificate of another job or server (expected one of job other,"));
+}
+
 TEST_F(CallErrorTest, AServerThatDoesNotListenNeedsNoHint) {
   FakeControlServer server("w", "abcd");
   server.Stop();

@@ -246,7 +246,14 @@ void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
 }
 
 void ServerLink::LoseStream(const absl::Status& status) {
-  if (stream_ != nullptr) parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
+  if (stream_ != nullptr) {
+    parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
+    if (const auto more = loss_lines_.Next(parts_.loop->Now())) {
+      LOG(WARNING) << parts_.transport.NameOf(server_)
+                   << ": the connection was lost and is opened again: " << status.message()
+                   << *more;
+    }
+  }
   ++serial_;
   stream_.reset();
   stream_lost_ = true;

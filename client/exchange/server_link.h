@@ -182,6 +182,7 @@ class ServerLink {
   // The last sign of life of the server's former process; set until the link has joined the new
   // process.
   std::optional<absl::Time> lost_since_;
+  LogLimit loss_lines_{10, absl::Seconds(10)};
   LogLimit return_lines_{10, absl::Seconds(10)};
   bool joining_ = false;  // true while a call of Join is pending
 };

@@ -98,11 +98,29 @@ TEST_F(ServerLinkTest, PushesAreTracedUntilTheirVerdicts) {
                    10 * shards_.size())));
 }
 
+// Counts the lines of the log that contain a text.
+class LineCounter final : public google::LogSink {
+ public:
+  explicit LineCounter(std::string text) : text_(std::move(text)) { google::AddLogSink(this); }
+  ~LineCounter() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
+            const char* message, size_t size) override {
+    if (std::string_view(message, size).find(text_) != std::string_view::npos) ++count_;
+  }
+  int count() const { return count_; }
+
+ private:
+  const std::string text_;
+  std::atomic<int> count_ = 0;
+};
+
 TEST_F(ServerLinkTest, ALostStreamIsReopenedAndUnansweredPushesAreSentAgain) {
+  const LineCounter lines("server 0 (in process): the connection was lost");
   transport_.LoseReplies(ServerId{0}, 2);
   PushAll(0);
   WaitForVerdicts(shards_.size());
   EXPECT_EQ(counters().reconnects(), 2u);
+  EXPECT_EQ(lines.count(), 2);
   EXPECT_EQ(servers_[0].pushes().size(), shards_.size()) << "each push counts once";
   loop_->Run([this] { EXPECT_TRUE(links_[0]->queue().unjudged().empty()); });
 }
