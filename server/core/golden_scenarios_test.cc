@@ -194,7 +194,7 @@ TEST(SyncScenario, APushOfWeightZeroFinishesTheStep) {
   )");
 }
 
-TEST(SyncScenario, ANonFiniteGradientIsRefusedAndTheRoundCloses) {
+TEST(SyncScenario, Promise7ANonFiniteGradientIsRefusedAndTheRoundCloses) {
   ExpectEffects(Rule::Sync(2), R"(
     start 0          -> opens; w0 begins 0; w1 begins 0
     w0 push 0 x1 nan -> refused

@@ -115,7 +115,7 @@ TEST(JudgeTest, AShardThatIsNotOpenAcceptsNothingButDetectsLateSteps) {
   EXPECT_EQ(Judge(shut, PushOf(4)), Decision{Verdict::kLate});
 }
 
-TEST(JudgeTest, ANonFiniteValueIsRefused) {
+TEST(JudgeTest, Promise7ANonFiniteValueIsRefused) {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {

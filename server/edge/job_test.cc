@@ -315,15 +315,18 @@ TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
   EXPECT_EQ(again.version, Version{1});
 }
 
-TEST_F(JobTest, ANonFinitePushIsRefusedAndItsStreamContinues) {
+TEST_F(JobTest, Promise7ANonFinitePushIsRefusedCountedAndChangesNothing) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   wire.Send(PushOf(0, 0, 0, std::nanf("")));
   EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kRefused));
+  EXPECT_EQ(Status().refused_pushes(), 1);
   wire.Send(PushOf(0, 0, 1, 1));
-  EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+  const VerdictEntry accepted = wire.NextVerdict();
+  EXPECT_EQ(accepted.kind, static_cast<uint32_t>(Verdict::kAccept));
+  EXPECT_EQ(accepted.version, Version{1}) << "the refused push made no version";
 }
 
 TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
