@@ -5,7 +5,9 @@
 #   cluster    simulated servers, disks and workers with recovery, SEEDS         about 10 minutes
 #   fuzz       every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
-#   promises   tests/promises_test.cc with long faults                           about 4 minutes
+#   sanitizers the folders that parse bytes of a peer or a user, with the address and the undefined-behaviour sanitizer
+#                                                                                about 30 minutes
+#   promises   tests/promises_test.cc with long faults                           about 12 minutes
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #   page       the status pages and a report in headless Chromium; skipped without chromium
 #                                                                                1 minute
@@ -71,6 +73,13 @@ fuzz() {
   echo "$fuzz_seconds s for each of $(grep -c '^fuzz ' "$logs/fuzz") targets"
 }
 
+# .ci/run does the same with common/, kernels/ and server/core/.
+sanitizers() {
+  bazel test --config=asan --config=ubsan //proto/... //config/... //server/durable/... //server/edge/... \
+    //client/... || return 1
+  echo "5 folders"
+}
+
 promises() {
   bazel test //tests:promises_test --test_output=all --nocache_test_results --test_timeout=3600 \
     --test_env=THINWIRE_LONG_FAULTS=1 || return 1
@@ -116,6 +125,7 @@ part shards shards
 part cluster cluster
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
+part sanitizers sanitizers
 part promises promises
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers
 part page page

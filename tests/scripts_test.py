@@ -18,6 +18,7 @@ PARTS = (r"shards: passed, .*//tests/simulation:simulate -- --durability none --
          r"cluster: passed, .*//tests/simulation:simulate -- --seed 5 --count 12",
          r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
+         r"sanitizers: passed, \d+ s: 5 folders",
          r"promises: passed, \d+ s: long faults",
          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5 --kill_servers",
          r"page: passed, \d+ s: 9 pages",
