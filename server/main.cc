@@ -38,6 +38,7 @@
 #include "common/status_macros.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
+#include "common/time/stop_limit.h"
 #include "common/time/trace.h"
 #include "common/time/unix_clock.h"
 #include "common/time/watchdog.h"
@@ -68,6 +69,10 @@ constexpr absl::Duration kStopGrace = absl::Seconds(5);
 constexpr absl::Duration kRestartGrace = absl::Milliseconds(100);
 // The system may need this long to release the port of the stopped listener.
 constexpr absl::Duration kPortPatience = absl::Seconds(5);
+// At the end, a server waits this long for its disk and, after the grace, for calls. The disk may be
+// slow, and a last checkpoint large.
+constexpr absl::Duration kDiskLimit = absl::Minutes(10);
+constexpr absl::Duration kCallLimit = absl::Seconds(15);
 
 int Complain(const absl::Status& status) {
   std::cerr << "server: " << status.message() << std::endl;
@@ -191,6 +196,7 @@ class StopRequests {
   // Ends WaitForRestart() with FAILURE, which is not OK. Thread-safe.
   void Fail(const absl::Status& failure) {
     boost::asio::post(io_, [this, failure] {
+      LOG(ERROR) << failure.message() << ": stopping";
       failure_ = failure;
       Stop();
     });
@@ -332,6 +338,7 @@ absl::Status Serve(const Flags& flags) {
       peers = std::make_unique<thinwire::GrpcPeers>(addresses, credentials);
     }
     ASSIGN_OR_RETURN(const std::string token_key, thinwire::DrawTokenKey());
+    std::optional<thinwire::StopLimit> limit;  // destroyed after the job, which writes to the disk
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
                      thinwire::MakeJob(spec,
                                        {.server = thinwire::ServerId{flags.server},
@@ -369,10 +376,14 @@ absl::Status Serve(const Flags& flags) {
     watchdog.emplace([](const thinwire::Watchdog::Alive& alive) { alive(); });
     if (!restart) sd_notify(/*unset_environment=*/0, "STOPPING=1");
     if (admin != nullptr) admin->Hide();
+    limit.emplace(kDiskLimit, [] { return "the shards and the event log"; });
     absl::Notification stopped;
     job->Stop([&stopped] { stopped.Notify(); });
     stopped.WaitForNotification();
-    listener->Stop(restart ? kRestartGrace : kStopGrace);
+    const absl::Duration grace = restart ? kRestartGrace : kStopGrace;
+    limit.emplace(grace + kCallLimit, [&listener] { return listener->OpenCalls(); });
+    listener->Stop(grace);
+    limit.emplace(kDiskLimit, [] { return "the last checkpoint"; });
     LOG(INFO) << (restart ? "restarting in place after a rollback" : "stopped");
     if (!restart) {
       if (tracer.has_value()) RETURN_IF_ERROR(tracer->Write(flags.trace));

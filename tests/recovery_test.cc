@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Each worker has 1000 examples in batches of 10: 100 steps per epoch.
 constexpr char kConfig[] = R"(
@@ -134,6 +136,36 @@ TEST_F(RecoveryTest, AStoppedRunGoesOnWhereItStopped) {
   EXPECT_GE(finished["resumed_step"], kSteps);
   EXPECT_EQ(finished["final_parameters_crc32c"], report["final_parameters_crc32c"]);
   EXPECT_EQ(finished["final_test_accuracy"], report["final_test_accuracy"]);
+}
+
+TEST_F(RecoveryTest, AServerWithAFullDiskExitsAndGoesOnWhenThereIsSpace) {
+  constexpr char kJob[] = R"(
+    name: "full-disk"
+    consistency { workers: 1 }
+    recovery { durability: log }
+    task { model: softmax train_examples: 300 test_examples: 100 batch_size: 10 }
+  )";
+  const std::vector<std::string> flags = {"--state_dir", state_dir_};
+  std::vector<std::string> addresses = {"127.0.0.1:0"};
+  // A write above the limit then fails, instead of ending the server by a signal.
+  signal(SIGXFSZ, SIG_IGN);
+  daemons_.StartServer(0, kJob, addresses, flags);
+  signal(SIGXFSZ, SIG_DFL);
+  const rlimit limit = {.rlim_cur = 200, .rlim_max = 200};  // less than the first Join needs
+  const pid_t server = FindProcess({"--server 0 ", state_dir_});
+  ASSERT_GT(server, 0);
+  ASSERT_EQ(prlimit(server, RLIMIT_FSIZE, &limit, nullptr), 0);
+
+  daemons_.StartWorker("worker", kJob, {"--worker", "0", "--addresses", addresses[0]});
+  const ProcessResult end = daemons_.WaitForEnd("server0");
+  EXPECT_NE(end.exit, ExitStatus());
+  EXPECT_EQ(end.exit.signal, 0);
+  EXPECT_THAT(end.log, HasSubstr("File too large: stopping"));
+  EXPECT_THAT(end.log, Not(HasSubstr("this process ends now")));
+
+  daemons_.StartServer(0, kJob, addresses, flags);
+  EXPECT_TRUE(daemons_.WaitForEvent("worker", IsEvent(WorkerEvent::kDone)).has_value());
+  EXPECT_EQ(daemons_.WaitForEnd("worker").exit, ExitStatus());
 }
 
 }  // namespace

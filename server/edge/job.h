@@ -23,7 +23,8 @@
 // (docs/recovery.md).
 //
 // Thread-safe. Reply callbacks run on the job's threads, or on the calling thread before the call
-// returns. REQUIRES: every session is destroyed before the job.
+// returns. A job that cannot write its event log any more confirms nothing: it destroys callbacks
+// without calling them. REQUIRES: every session is destroyed before the job.
 #ifndef THINWIRE_SERVER_EDGE_JOB_H_
 #define THINWIRE_SERVER_EDGE_JOB_H_
 

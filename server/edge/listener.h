@@ -45,6 +45,8 @@ class Listener {
 
   // Makes the health service answer NOT_SERVING from now on, and say so to its watchers.
   void SetNotServing();
+  // Returns the numbers of open calls, for a message.
+  std::string OpenCalls() const { return limits_.Count(); }
   // Calls SetNotServing(), accepts no more calls, waits up to GRACE for the current calls, then
   // cancels them.
   void Stop(absl::Duration grace);

@@ -9,13 +9,20 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/partition.h"
+#include "common/spec/job_spec.h"
 #include "common/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "server/durable/testing/faulty_files.h"
 #include "server/edge/make_job.h"
+#include "server/edge/stored_state.h"
 #include "server/edge/testing/call_method.h"
+#include "server/edge/testing/test_stream.h"
 
 namespace thinwire {
 namespace {
@@ -121,6 +128,48 @@ TEST_F(ListenerTest, StopRefusesNewCalls) {
   StatusReply reply;
   EXPECT_EQ(control_->Status(&context, StatusRequest(), &reply).error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+// A call that has no answer before the log fails would otherwise keep the gRPC server, and with it
+// the process, alive for ever.
+TEST(ListenerLogTest, EveryCallEndsWhenTheEventLogFails) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder("/state").ok());
+  SteadyClock clock;
+  absl::Notification failed;
+  JobSpec spec;
+  spec.recovery.durability = Durability::kLog;
+  const DurableOptions durable = {
+      .files = &files, .folder = "/state", .failed = [&](const auto&) { failed.Notify(); }};
+  const auto job = MakeJob(spec, {.epoch = Epoch{5}, .durable = durable}, clock).value();
+  const auto listener = Listener::Start(*job, "127.0.0.1:0").value();
+  const auto control = Control::NewStub(
+      grpc::CreateChannel(listener->address(), grpc::InsecureChannelCredentials()));
+  const Partition partition = Partition::Make({{"w", {2, 2}}}, 0, 1).value();
+  const auto join = [&] {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(1)));
+    JoinReply reply;
+    return control->Join(&context, JoinRequestOf(partition, 0, 0, 0), &reply);
+  };
+
+  files.SetFreeBytes(100);  // less than the record of the first Join
+  const grpc::Status waiting = join();
+  failed.WaitForNotification();
+  EXPECT_EQ(waiting.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(waiting.error_message(), "this server has ended before it could answer");
+  LeaveRequest leave;
+  leave.set_incarnation(1);
+  LeaveReply left;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(1)));
+  EXPECT_EQ(control->Leave(&context, leave, &left).error_code(), grpc::StatusCode::UNAVAILABLE)
+      << "a later record is dropped, too";
+
+  absl::Notification stopped;
+  job->Stop([&stopped] { stopped.Notify(); });
+  stopped.WaitForNotification();
+  listener->Stop(absl::Seconds(5));
 }
 
 TEST(ListenerHealthTest, TheServerIsServingUntilItBeginsToStop) {

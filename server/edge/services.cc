@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/proto_buffer_reader.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "proto/grpc_bytes.h"
@@ -28,16 +30,38 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-// Returns a callback that finishes a gRPC call with the job's answer. REPLY must outlive the call.
+using Token = std::shared_ptr<const void>;
+
+// Returns a callback that passes the answer of the job to FINISH and releases OPEN. A job whose event
+// log has failed drops callbacks, because it must not confirm anything. FINISH then gets Unavailable:
+// gRPC's server cannot shut down before every call has ended.
 template <typename Reply>
-Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply) {
-  return [reactor, reply](absl::StatusOr<Reply> answer) {
-    if (answer.ok()) *reply = *std::move(answer);
-    reactor->Finish(ToGrpc(answer.status()));
+Job::Done<Reply> AnswerOrUnavailable(Token open,
+                                     std::function<void(absl::StatusOr<Reply>)> finish) {
+  struct Call {
+    ~Call() {
+      if (finish != nullptr) {
+        finish(absl::UnavailableError("this server has ended before it could answer"));
+      }
+    }
+    const Token open;
+    std::function<void(absl::StatusOr<Reply>)> finish;  // null after the answer
+  };
+  const auto call = std::make_shared<Call>(std::move(open), std::move(finish));
+  return [call](absl::StatusOr<Reply> answer) {
+    std::exchange(call->finish, nullptr)(std::move(answer));
   };
 }
 
-using Token = std::shared_ptr<const void>;
+// Returns a callback that finishes a gRPC call with the job's answer. REPLY must outlive the call.
+template <typename Reply>
+Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply, Token open) {
+  return AnswerOrUnavailable<Reply>(std::move(open),
+                                    [reactor, reply](absl::StatusOr<Reply> answer) {
+                                      if (answer.ok()) *reply = *std::move(answer);
+                                      reactor->Finish(ToGrpc(answer.status()));
+                                    });
+}
 
 // Streams the masters of one shard after another. Requests the next shard only after the previous
 // shard is written, so that one shard at a time is in memory.
@@ -57,12 +81,14 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
 
  private:
   void RequestNext() {
-    job_.Masters(request_, index_++, [this](absl::StatusOr<std::vector<MastersChunk>> chunks) {
+    using Chunks = std::vector<MastersChunk>;
+    const auto write = [this](absl::StatusOr<Chunks> chunks) {
       if (!chunks.ok() || chunks->empty()) return Finish(ToGrpc(chunks.status()));
       chunks_ = *std::move(chunks);
       chunk_ = 0;
       StartWrite(&chunks_[0]);
-    });
+    };
+    job_.Masters(request_, index_++, AnswerOrUnavailable<Chunks>(open_, write));
   }
 
   Job& job_;
@@ -135,12 +161,18 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const abs
 
 }  // namespace
 
+std::string CallLimit::Count() const { return absl::StrCat(open_count_->load(), " ", kind_); }
+
 absl::StatusOr<std::shared_ptr<const void>> CallLimit::Open() {
   const bool allowed = open_count_->fetch_add(1) < most_;
   Token token(open_count_.get(), [count = open_count_](const void*) { --*count; });
   if (allowed) return token;
   return absl::ResourceExhaustedError(
       absl::StrCat("server: too many open ", kind_, " (expected at most ", most_, ")"));
+}
+
+std::string CallLimits::Count() const {
+  return absl::StrJoin({streams.Count(), joins.Count(), reports.Count(), others.Count()}, ", ");
 }
 
 grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* context,
@@ -172,12 +204,15 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Join(
       std::move(parsed), [context] { return context->IsCancelled(); },
-      [reactor, reply, open = *open](const absl::StatusOr<JoinReply>& answer) {
-        if (!answer.ok()) return reactor->Finish(ToGrpc(answer.status()));
-        bool own_buffer = false;
-        reactor->Finish(
-            grpc::SerializationTraits<JoinReply>::Serialize(*answer, reply, &own_buffer));
-      },
+      AnswerOrUnavailable<JoinReply>(*open,
+                                     [reactor, reply](const absl::StatusOr<JoinReply>& answer) {
+                                       if (!answer.ok())
+                                         return reactor->Finish(ToGrpc(answer.status()));
+                                       bool own_buffer = false;
+                                       reactor->Finish(
+                                           grpc::SerializationTraits<JoinReply>::Serialize(
+                                               *answer, reply, &own_buffer));
+                                     }),
       may_rejoin);
   return reactor;
 }
@@ -185,14 +220,14 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* ControlService::Admit(grpc::CallbackServerContext* context,
                                                 const AdmitRequest* request, AdmitReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Admit(*request, FinishWith(reactor, reply));
+  job_.Admit(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* ControlService::Follow(grpc::CallbackServerContext* context,
                                                  const FollowRequest* request, FollowReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Follow(*request, FinishWith(reactor, reply));
+  job_.Follow(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
@@ -200,14 +235,14 @@ grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* 
                                                    const RollbackRequest* request,
                                                    RollbackReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Rollback(*request, FinishWith(reactor, reply));
+  job_.Rollback(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* ControlService::Clip(grpc::CallbackServerContext* context,
                                                const ClipRequest* request, ClipReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Clip(*request, FinishWith(reactor, reply));
+  job_.Clip(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
@@ -222,7 +257,7 @@ grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext*
                                    : CheckWorker(ProofOf(*context), WorkerId{request->worker()});
   if (!allowed.ok()) return Refuse(context, allowed);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Heartbeat(*request, FinishWith(reactor, reply));
+  job_.Heartbeat(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
@@ -232,14 +267,14 @@ grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* con
     return Refuse(context, allowed);
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Leave(*request, FinishWith(reactor, reply));
+  job_.Leave(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* ControlService::Scale(grpc::CallbackServerContext* context,
                                                 const ScaleRequest* request, ScaleReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Scale(*request, FinishWith(reactor, reply));
+  job_.Scale(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
@@ -247,14 +282,14 @@ grpc::ServerUnaryReactor* ControlService::SetMode(grpc::CallbackServerContext* c
                                                   const SetModeRequest* request,
                                                   SetModeReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.SetMode(*request, FinishWith(reactor, reply));
+  job_.SetMode(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* ControlService::Drain(grpc::CallbackServerContext* context,
                                                 const DrainRequest* request, DrainReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Drain(*request, FinishWith(reactor, reply));
+  job_.Drain(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
@@ -264,8 +299,7 @@ grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* co
   const auto open = limits_.reports.Open();
   if (!open.ok()) return Refuse(context, open.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Status([finish = FinishWith(reactor, reply),
-               open = *open](absl::StatusOr<StatusReply> answer) { finish(std::move(answer)); });
+  job_.Status(FinishWith(reactor, reply, *open));
   return reactor;
 }
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +27,8 @@ class CallLimit {
   // Counts a call until the token is released. Errors: ResourceExhausted if too many calls are
   // open.
   absl::StatusOr<std::shared_ptr<const void>> Open();
+  // Returns the number and the kind of the open calls: "3 Exchange streams".
+  std::string Count() const;
 
  private:
   const std::string kind_;
@@ -44,6 +47,10 @@ struct CallLimits {
   CallLimit streams;
   CallLimit joins;
   CallLimit reports{"calls of Status and Masters", 16};
+  CallLimit others{"other calls", std::numeric_limits<uint32_t>::max()};
+
+  // Returns the numbers of open calls, for a message.
+  std::string Count() const;
 };
 
 // Serves the calls of control.proto. Join receives raw bytes, so that bytes which are not a
