@@ -332,7 +332,10 @@ absl::Status Serve(const Flags& flags) {
   std::string address = listen;
   std::optional<thinwire::Watchdog> watchdog;
   for (bool first = true;; first = false) {
-    const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
+    thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
+    if (durable.has_value()) {
+      ASSIGN_OR_RETURN(epoch, thinwire::NextEpoch(files, folder->path, absl::Now()));
+    }
     std::unique_ptr<thinwire::Peers> peers;
     if (flags.server == 0 && spec.server_count > 1) {
       peers = std::make_unique<thinwire::GrpcPeers>(addresses, credentials);

@@ -20,6 +20,7 @@
 #include "common/status_macros.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
+#include "server/durable/lead_file.h"
 #include "server/durable/log_record.h"
 #include "server/durable/reshard.h"
 #include "server/durable/state_folder.h"
@@ -317,6 +318,12 @@ absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir
     const std::string folder = StateFolderPath(dir, checkpoint.server) + kNew;
     RETURN_IF_ERROR(files.MakeFolder(folder));
     RETURN_IF_ERROR(WriteCheckpoint(files, folder, checkpoint));
+  }
+  // The decisions of the lead do not depend on the servers. They are newer than the checkpoint.
+  ASSIGN_OR_RETURN(const std::optional<LeadState> lead,
+                   ReadLeadState(files, StateFolderPath(dir, ServerId{0}), servers[0].run.run));
+  if (lead.has_value()) {
+    RETURN_IF_ERROR(WriteLeadState(files, StateFolderPath(dir, ServerId{0}) + kNew, *lead));
   }
   RETURN_IF_ERROR(files.SyncFolder(dir));
   // From this file on, the new folders are the state of the job.

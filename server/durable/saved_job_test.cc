@@ -13,6 +13,7 @@
 #include "server/core/testing/fakes.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
+#include "server/durable/lead_file.h"
 #include "server/durable/log_record.h"
 #include "server/durable/reshard.h"
 #include "server/durable/testing/faulty_files.h"
@@ -192,6 +193,10 @@ TEST_F(SavedJobTest, AReplacementMovesTheOldFoldersAside) {
   Write(files_, old);
   ASSERT_TRUE(files_.MakeFolder("state/worker-0").ok());
   const std::vector<Checkpoint> made = Reshard(old, 1, 1000).value();
+  LeadState decisions;
+  decisions.set_run(old[0].run.run.value);
+  decisions.mutable_rule()->set_change(7);
+  ASSERT_TRUE(WriteLeadState(files_, Folder(0), decisions).ok());
   const auto first = ReplaceSavedJob(files_, kDir, made);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->number, 1u);
@@ -199,6 +204,9 @@ TEST_F(SavedJobTest, AReplacementMovesTheOldFoldersAside) {
   EXPECT_THAT(files_.List(kDir).value(), ElementsAre("server-0", "server-0.before-1",
                                                      "server-1.before-1", "worker-0.before-1"));
   EXPECT_EQ(ReadServers(files_), made);
+  const auto kept = ReadLeadState(files_, Folder(0), old[0].run.run);
+  ASSERT_TRUE(kept.ok() && kept->has_value()) << kept.status();
+  EXPECT_EQ((*kept)->SerializeAsString(), decisions.SerializeAsString());
   EXPECT_EQ(ReadCheckpoint(files_, "state/server-1.before-1").value(), old[1]);
   const auto second = ReplaceSavedJob(files_, kDir, Reshard(made, 2, 100).value());
   ASSERT_TRUE(second.ok()) << second.status();

@@ -1,11 +1,14 @@
 #include "server/durable/state_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "proto/state.pb.h"
+#include "server/durable/message_file.h"
 
 namespace thinwire {
 
@@ -34,6 +37,22 @@ absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& roo
   }
   RETURN_IF_ERROR(lock.status());
   return StateFolder{.path = path, .lock = *std::move(lock)};
+}
+
+absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now) {
+  constexpr char kFile[] = "epoch";
+  ServerEpoch epoch;
+  uint64_t least = 0;
+  const absl::Status read =
+      ReadMessage(files, absl::StrCat(folder, "/", kFile), "the epoch of a server", epoch);
+  if (read.ok()) {
+    least = epoch.epoch() + kEpochDistance;
+  } else if (!absl::IsNotFound(read)) {
+    return read;
+  }
+  epoch.set_epoch(std::max(least, static_cast<uint64_t>(absl::ToUnixNanos(now))));
+  RETURN_IF_ERROR(WriteMessage(files, folder, kFile, epoch));
+  return Epoch{epoch.epoch()};
 }
 
 }  // namespace thinwire

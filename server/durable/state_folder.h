@@ -3,10 +3,12 @@
 #ifndef THINWIRE_SERVER_DURABLE_STATE_FOLDER_H_
 #define THINWIRE_SERVER_DURABLE_STATE_FOLDER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/ids.h"
 #include "server/durable/files.h"
 
@@ -27,6 +29,15 @@ struct StateFolder {
 // must outlive the result. Errors: Unavailable if another process uses the folder; errors of the
 // file system.
 absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& root, ServerId server);
+
+// Returns the epoch of a new process, or of a job that begins anew in this process, and stores it in
+// the file `epoch` of the server's FOLDER. It is NOW in nanoseconds, but at least kEpochDistance
+// above the epoch stored before, also if the clock was set back. Errors: those of the file system;
+// DataLoss if the file is damaged.
+absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now);
+
+// The lead numbers its changes of the rule from its epoch. An earlier process has made fewer.
+inline constexpr uint64_t kEpochDistance = uint64_t{1} << 32;
 
 }  // namespace thinwire
 

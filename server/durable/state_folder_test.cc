@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
 #include "server/durable/testing/faulty_files.h"
 
 namespace thinwire {
@@ -36,6 +37,22 @@ TEST(StateFolderTest, AFolderBelongsToOneProcess) {
   EXPECT_THAT(
       std::string(OpenStateFolder(files, "/disk/state", ServerId{1}).status().message()),
       testing::HasSubstr("state_dir: another process of server 1 uses /disk/state/server-1"));
+}
+
+TEST(StateFolderTest, EpochsIncreaseAlsoWhenTheClockIsSetBack) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder("/state").ok());
+  ASSERT_TRUE(files.SyncFolder("/").ok());
+  const absl::Time now = absl::FromUnixSeconds(1'000'000);
+  const Epoch first{static_cast<uint64_t>(absl::ToUnixNanos(now))};
+  EXPECT_EQ(NextEpoch(files, "/state", now).value(), first);
+  files.Crash();
+  files.Restart();
+  EXPECT_EQ(NextEpoch(files, "/state", now - absl::Hours(1)).value(), first + kEpochDistance);
+  EXPECT_EQ(NextEpoch(files, "/state", now).value(), first + 2 * kEpochDistance);
+  const absl::Time later = now + absl::Hours(1);
+  EXPECT_EQ(NextEpoch(files, "/state", later)->value,
+            static_cast<uint64_t>(absl::ToUnixNanos(later)));
 }
 
 }  // namespace

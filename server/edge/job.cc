@@ -14,7 +14,6 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
-#include "server/durable/rule_file.h"
 #include "server/edge/job_status.h"
 #include "server/edge/lead/growth_lead.h"
 #include "server/edge/model/convert.h"
@@ -112,10 +111,17 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
       control_(clock, /*limit=*/options_.lease / 2,
                [this](absl::Duration pause) { ExcusePause(pause); }),
       admission_(AdmissionOf(options_), options_.server_count, peers.get(), control_.post(),
-                 [this] { stored_.RecordLead([] {}); }),
+                 [this] {
+                   stored_.RecordLead([](const absl::Status& recorded) {
+                     if (!recorded.ok()) LOG(WARNING) << "admitted servers: " << recorded.message();
+                   });
+                 }),
       dealer_(options_.rule.workers, options_.lease),
       deal_lead_(
-          dealer_, model_, journal_, clock, [this] { return scaler_.rule(); }, control_.post(),
+          dealer_, model_, clock, [this] { return scaler_.rule(); }, control_.post(),
+          [this](const Deal& deal, const StoredState::Recorded& then) {
+            stored_.RecordDeal(deal, then);
+          },
           options_.growth.has_value() ? std::make_unique<GrowthLead>(*options_.growth, dealer_)
                                       : nullptr),
       joins_(membership_, admission_, deal_lead_, clock,
@@ -123,7 +129,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                AdmitWorker(call, incarnation);
              }),
       // The changes are numbered from the epoch, and not by the clock, so that a suspended earlier
-      // process that continues stays below this one. RestoreRule makes up for a clock set back.
+      // process that continues stays below this one.
       scaler_(
           options_.rule, options_.server_count, identity_.leads() ? options_.epoch.value : 0,
           peers.get(), control_.post(),
@@ -137,10 +143,10 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
            .reserve = [this](uint32_t workers) { return model_.Reserve(workers); },
            .check_mode = [this](const Rule& rule) { return CheckMode(rule); },
            .step_ahead = [this] { return deal_lead_.StepAhead(); },
-           .store = [this](const SetModeRequest& request) { return StoreRule(request); },
+           .store = [this](const SetModeRequest& request) { return stored_.StoreRule(request); },
            .apply = [this](const RuleEvent& event,
                            std::function<void()> then) { ApplyToAll(event, std::move(then)); },
-           .record = [this](std::function<void()> then) { stored_.RecordLead(std::move(then)); }}),
+           .record = [this](const StoredState::Recorded& then) { stored_.RecordLead(then); }}),
       tuner_(options_.auto_rule ? std::optional(options_.rule.fold) : std::nullopt),
       checkpoints_({.durable = options_.durable,
                     .fold = options_.rule.fold,
@@ -175,7 +181,7 @@ Job::~Job() {
 
 absl::Status Job::Recover() {
   if (!options_.durable.has_value()) return absl::OkStatus();
-  RETURN_IF_ERROR(stored_.Recover(*options_.durable, clock_.Now()));
+  RETURN_IF_ERROR(stored_.Recover(*options_.durable, checkpoints_.aligned(), clock_.Now()));
   recovered_ = stored_.run().has_value();
   checkpoints_.Start(recovered_);
   if (leads() && options_.adaptive.has_value()) {
@@ -185,9 +191,8 @@ absl::Status Job::Recover() {
     checkpoints_.Plan(precision_->snapshot());
   }
   if (!recovered_) return absl::OkStatus();
-  RETURN_IF_ERROR(RestoreRule());
   RETURN_IF_ERROR(scaler_.Resume());
-  dealer_.Resume(clock_.Now());
+  dealer_.Resume(clock_.Now(), /*went_back=*/checkpoints_.aligned());
   identity_.run = stored_.run()->run;
   tokens_.set_key(stored_.run()->token_key);
   admission_.set_run(identity_.run, stored_.run()->token_key);
@@ -515,23 +520,6 @@ void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>&
   });
 }
 
-bool Job::StoresRule() const {
-  return leads() && options_.durable.has_value() && !checkpoints_.aligned();
-}
-
-absl::Status Job::StoreRule(const SetModeRequest& request) {
-  if (!StoresRule()) return absl::OkStatus();
-  return WriteRule(*options_.durable->files, options_.durable->folder, request);
-}
-
-absl::Status Job::RestoreRule() {
-  if (!StoresRule()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      const std::optional<SetModeRequest> stored,
-      ReadRule(*options_.durable->files, options_.durable->folder, stored_.run()->run));
-  return stored.has_value() ? scaler_.Restore(*stored) : absl::OkStatus();
-}
-
 absl::Status Job::CheckMode(const Rule& rule) const {
   Problems problems =
       ModeProblems(rule, options_.sparse_updates, options_.publish, options_.staleness,
@@ -572,7 +560,11 @@ void Job::HandleDrain(const DrainRequest& request, const Done<DrainReply>& done)
   if (status.ok()) status = membership_.Retire(WorkerId{request.worker()});
   if (!status.ok()) return done(status);
   LOG(INFO) << "an operator drains worker " << request.worker();
-  stored_.RecordLead([done] { done(DrainReply()); });
+  stored_.RecordLead([this, worker = WorkerId{request.worker()}, done](const auto& recorded) {
+    if (recorded.ok()) return done(DrainReply());
+    membership_.CancelRetire(worker);
+    done(recorded);
+  });
 }
 
 void Job::Follow(FollowRequest request, Done<FollowReply> done) {

@@ -227,11 +227,6 @@ class Job {
   void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
   void HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>& done);
   absl::Status CheckSetMode(const SetModeRequest& request) const;
-  // The lead of a durable job stores its newest rule in a file (rule_file.h), unless all servers go
-  // back together, to the rule of a checkpoint.
-  bool StoresRule() const;
-  absl::Status StoreRule(const SetModeRequest& request);
-  absl::Status RestoreRule();
   // Returns an error if an operator's request to change the rule of JOB cannot be performed now.
   absl::Status CheckRuleChange(const std::string& job) const;
   // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.

@@ -117,6 +117,7 @@ absl::StatusOr<FollowReply> JobCheckpoints::Follow(const FollowRequest& request)
   reply.set_awaits_rollback(own.awaits_rollback);
   for (const Step step : own.steps) reply.add_checkpoint_steps(step.value);
   reply.set_frontier(own.frontier.value);
+  reply.set_writing(own.writing);
   return reply;
 }
 
@@ -166,7 +167,8 @@ ServerCheckpoints JobCheckpoints::OwnCheckpoints() const {
           .generation = parts_.identity.generation,
           .awaits_rollback = awaits_rollback_,
           .steps = checkpointer_->steps(),
-          .frontier = model == nullptr ? Step{} : model->frontier()};
+          .frontier = model == nullptr ? Step{} : model->frontier(),
+          .writing = checkpointer_->writing()};
 }
 
 void JobCheckpoints::FillIn(StatusReply& reply) const {

@@ -100,6 +100,8 @@ class Membership {
   // Records that an operator drains the newest process of a worker. Later processes of the worker
   // are not affected. Errors: FailedPrecondition if the worker is not live.
   absl::Status Retire(WorkerId worker);
+  // Undoes Retire.
+  void CancelRetire(WorkerId worker) { members_[worker.value].retired = false; }
   // Returns the processes that an operator drains and that have not left, in ascending order of
   // their workers.
   std::vector<Process> Retired() const;

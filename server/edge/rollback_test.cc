@@ -25,6 +25,7 @@
 #include "proto/frame.h"
 #include "server/core/effects.h"
 #include "server/durable/checkpoint.h"
+#include "server/durable/state_folder.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
@@ -90,7 +91,12 @@ class RollbackTest : public testing::Test {
   // Starts server S with the state on its disk. IN_PLACE: after a rollback.
   absl::Status StartServer(uint32_t s, bool in_place = false) {
     Server& server = *servers_[s];
-    server.epoch = ++starts_;
+    ++starts_;
+    // The clock of the machine is set back before every start.
+    const absl::Time now = absl::UnixEpoch() + absl::Seconds(1000) - absl::Seconds(starts_);
+    const auto epoch = NextEpoch(server.files, kFolder, now);
+    if (!epoch.ok()) return epoch.status();
+    server.epoch = epoch->value;
     server.awaited_count = 0;
     {
       absl::MutexLock lock(&server.mu);
@@ -881,6 +887,195 @@ TEST_F(RollbackTest, InAsyncNoRestartForgetsAChangeOfTheMode) {
     }
     TickUntil([&] { return newest_mode(0) == "ssp" && newest_mode(1) == "ssp"; });
   }
+}
+
+// The checkpoints of both servers are older than the change.
+TEST_F(RollbackTest, ARollbackForgetsNoChangeOfTheMode) {
+  rule_ = Rule::Sync(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  JoinAll(w1_);
+  SetModeRequest request;
+  request.mutable_consistency()->set_mode(Consistency::Mode::backup);
+  request.mutable_consistency()->set_backup(1);
+  Pending<SetModeReply> change;
+  servers_[0]->job->SetMode(request, change.done());
+  ASSERT_TRUE(change.Get().ok());
+  const auto newest_mode = [this](uint32_t s) {
+    const StatusReply status = Status(s);
+    return status.next_mode().empty() ? status.mode() : status.next_mode();
+  };
+  uint64_t generation = 1;
+  for (const std::vector<uint32_t>& killed : {std::vector<uint32_t>{1}, {0}, {0, 1}}) {
+    for (const uint32_t s : killed) Kill(s);
+    for (const uint32_t s : killed) {
+      ASSERT_TRUE(StartServer(s).ok());
+      EXPECT_EQ(newest_mode(s), "sync") << "of the checkpoint";
+    }
+    AwaitGeneration(++generation);
+    TickUntil([&] { return newest_mode(0) == "backup" && newest_mode(1) == "backup"; });
+  }
+}
+
+// The workers were told that no deal begins for many steps, which they take again.
+TEST_F(RollbackTest, AfterARollbackANewWorkerIsDealtExamplesSoon) {
+  rule_.max_workers = 2;
+  StartServers();
+  Begin();
+  Train(30);
+  const auto heartbeat = [this](uint64_t epoch, uint64_t dealt_until) {
+    HeartbeatRequest request;
+    request.set_incarnation(w0_.incarnation);
+    request.set_epoch(epoch);
+    request.set_dealt_until(dealt_until);
+    Pending<HeartbeatReply> reply;
+    servers_[0]->job->Heartbeat(request, reply.done());
+    return reply.Get().value();
+  };
+  const uint64_t earlier_epoch = servers_[0]->epoch;
+  const uint64_t told = heartbeat(earlier_epoch, 0).dealt_until();
+  EXPECT_GT(told, 30u);
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  AwaitGeneration(2);
+  heartbeat(earlier_epoch, told);  // before the worker joins again
+  Resume(0);
+  ScaleRequest scale;
+  scale.set_workers(2);
+  Pending<ScaleReply> scaled;
+  servers_[0]->job->Scale(scale, scaled.done());
+  ASSERT_TRUE(scaled.Get().ok());
+  JoinAll(w1_);
+  TickUntil([&] { return heartbeat(servers_[0]->epoch, 0).deals_size() > 0; });
+  EXPECT_LE(heartbeat(servers_[0]->epoch, 0).deals(0).step(), 16u);
+}
+
+TEST_F(RollbackTest, ALeadThatIsKilledWhileAnotherServerWritesItsFirstCheckpointGoesOn) {
+  absl::Notification written;
+  StartServers();
+  servers_[1]->files.BeforeSync([&written] { written.WaitForNotification(); });
+  JoinAll(w0_);
+  SendReads(w0_, 0, /*seed=*/true);
+  AwaitParameters(w0_, 0);
+  TickUntil([&] { return HasStep(0, 0); });
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  for (int i = 0; i < 300; ++i) {
+    TickLead();
+    clock_.Advance(absl::Milliseconds(10));
+  }
+  EXPECT_TRUE(servers_[0]->failed().ok()) << servers_[0]->failed();
+  written.Notify();
+  AwaitGeneration(2);
+  Resume(0);
+  servers_[1]->files.BeforeSync([] {});
+}
+
+TEST_F(RollbackTest, ALeadWhoseClockWasSetBackChangesTheMode) {
+  rule_ = Rule::Async(1);
+  durability_ = Durability::kLog;
+  StartServers();
+  JoinAll(w0_);
+  SetModeRequest request;
+  request.mutable_consistency()->set_mode(Consistency::Mode::ssp);
+  for (const uint32_t slack : {3, 4}) {
+    Kill(0);
+    ASSERT_TRUE(StartServer(0).ok());
+    for (int i = 0; i < 3; ++i) TickLead();  // passes the rule on
+    request.mutable_consistency()->set_slack(slack);
+    Pending<SetModeReply> change;
+    servers_[0]->job->SetMode(request, change.done());
+    const auto reply = change.Get();
+    EXPECT_TRUE(reply.ok()) << reply.status();
+  }
+}
+
+// The checkpoint of the lead is older than the decisions.
+TEST_F(RollbackTest, ALeadForgetsNoReductionAndNoDrain) {
+  for (const Rule& rule : {Rule::Sync(2), Rule::Async(2)}) {
+    rule_ = rule;
+    for (uint32_t s = 0; s < kServers; ++s) RestartWithoutState(s);
+    w0_ = Worker{.number = 0};
+    w1_ = Worker{.number = 1};
+    BeginBeforeTheOtherWorker();
+    JoinAll(w1_);
+    DrainRequest drain;
+    drain.set_worker(0);
+    Pending<DrainReply> drained;
+    servers_[0]->job->Drain(drain, drained.done());
+    ASSERT_TRUE(drained.Get().ok());
+    ScaleRequest scale;
+    scale.set_workers(1);
+    Pending<ScaleReply> scaled;
+    servers_[0]->job->Scale(scale, scaled.done());
+    ASSERT_TRUE(scaled.Get().ok());
+    Kill(0);
+    ASSERT_TRUE(StartServer(0).ok());
+    AwaitGeneration(2);
+    EXPECT_EQ(Status(0).target_workers(), 1u) << rule;
+    for (const Worker* worker : {&w0_, &w1_}) {
+      HeartbeatRequest request;
+      request.set_worker(worker->number);
+      request.set_incarnation(worker->incarnation);
+      Pending<HeartbeatReply> reply;
+      servers_[0]->job->Heartbeat(request, reply.done());
+      EXPECT_TRUE(reply.Get()->retired()) << rule << ", worker " << worker->number;
+    }
+  }
+}
+
+TEST_F(RollbackTest, AReductionAndADrainThatCannotBeStoredAreRefused) {
+  rule_ = Rule::Async(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  servers_[0]->files.SetFreeBytes(0);
+  DrainRequest drain;
+  Pending<DrainReply> drained;
+  drain.set_worker(0);
+  servers_[0]->job->Drain(drain, drained.done());
+  EXPECT_TRUE(absl::IsResourceExhausted(drained.Get().status()));
+  ScaleRequest scale;
+  scale.set_workers(1);
+  Pending<ScaleReply> scaled;
+  servers_[0]->job->Scale(scale, scaled.done());
+  EXPECT_TRUE(absl::IsResourceExhausted(scaled.Get().status()));
+  EXPECT_EQ(Status(0).target_workers(), 2u);
+  HeartbeatRequest request;
+  request.set_incarnation(w0_.incarnation);
+  Pending<HeartbeatReply> reply;
+  servers_[0]->job->Heartbeat(request, reply.done());
+  EXPECT_FALSE(reply.Get()->retired());
+}
+
+// The checkpoint of the lead is older than the deal.
+TEST_F(RollbackTest, InAsyncALeadForgetsNoDeal) {
+  rule_ = Rule::Async(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  JoinAll(w1_);
+  Leave(w1_);
+  const auto deals_of = [this] {
+    const auto reply = Join(0, w0_);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return std::vector<Deal>(reply->deals().begin(), reply->deals().end());
+  };
+  // A deal that cannot be stored is not announced.
+  servers_[0]->files.SetFreeBytes(0);
+  for (int i = 0; i < 300; ++i) {
+    TickLead();
+    clock_.Advance(absl::Milliseconds(10));
+  }
+  EXPECT_TRUE(deals_of().empty());
+  servers_[0]->files.SetFreeBytes(1 << 20);
+  TickUntil([&] { return !deals_of().empty(); });
+  const std::vector<Deal> deals = deals_of();
+  ASSERT_EQ(deals.size(), 1u);
+  EXPECT_EQ(deals[0].members_size(), 1);
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  const std::vector<Deal> restored = deals_of();
+  ASSERT_EQ(restored.size(), 1u);
+  EXPECT_EQ(restored[0].SerializeAsString(), deals[0].SerializeAsString());
 }
 
 TEST_F(RollbackTest, InAsyncAModeThatCannotBeStoredIsRefused) {

@@ -5,11 +5,14 @@
 #include <memory>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
+#include "proto/state.pb.h"
 #include "server/durable/event_log.h"
+#include "server/durable/lead_file.h"
 
 namespace thinwire {
 
@@ -27,8 +30,10 @@ absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold f
   return generation;
 }
 
-absl::Status StoredState::Recover(const DurableOptions& options, absl::Time now) {
+absl::Status StoredState::Recover(const DurableOptions& options, bool aligned, absl::Time now) {
   Files& files = *options.files;
+  durable_ = &options;
+  aligned_ = aligned;
   folder_ = options.folder;
   now_ = now;
   LogSequence first = 1;
@@ -45,6 +50,7 @@ absl::Status StoredState::Recover(const DurableOptions& options, absl::Time now)
     log = absl::StrCat(", ", next - first, " records of the event log");
   }
   if (!run_.has_value()) return absl::OkStatus();
+  RETURN_IF_ERROR(RestoreLeadFile(checkpoint.ok() ? checkpoint->step : std::nullopt));
   LOG(INFO) << "recovered run " << NameOf(run_->run) << ", generation " << identity_.generation
             << ": " << (checkpoint.ok() ? "a checkpoint" : "no checkpoint") << log;
   return absl::OkStatus();
@@ -90,11 +96,34 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
     if (saved.state.next_rule.has_value()) parts_.scaler.Restore(*saved.state.next_rule);
   }
   if (checkpoint.lead.has_value()) {
-    for (const auto& [worker, incarnation] : checkpoint.lead->drained) {
-      RETURN_IF_ERROR(CheckNumber(worker));
-    }
+    RETURN_IF_ERROR(CheckNumbers(*checkpoint.lead));
     Restore(*checkpoint.lead);
   }
+  return absl::OkStatus();
+}
+
+absl::Status StoredState::RestoreLeadFile(std::optional<Step> step) {
+  if (!identity_.leads()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<LeadState> state,
+                   ReadLeadState(*durable_->files, folder_, run_->run));
+  if (!state.has_value()) return absl::OkStatus();
+  if (state->has_rule()) {
+    rule_ = state->rule();
+    // Servers that go back together change the rule at the same later step.
+    const Step least = aligned_ && step.has_value() ? *step + Dealer::kLeastSteps : Step{};
+    RETURN_IF_ERROR(parts_.scaler.Restore(*rule_, least));
+  }
+  if (state->has_lead()) {
+    const LeadRecord lead = LeadOf(state->lead());
+    RETURN_IF_ERROR(CheckNumbers(lead));
+    Restore(lead);
+    if (!aligned_) parts_.dealer.Reset({state->deals().begin(), state->deals().end()});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoredState::CheckNumbers(const LeadRecord& record) const {
+  for (const auto& [worker, incarnation] : record.drained) RETURN_IF_ERROR(CheckNumber(worker));
   return absl::OkStatus();
 }
 
@@ -199,8 +228,40 @@ void StoredState::RecordMember(WorkerId worker, std::function<void()> then) {
   parts_.journal.Append(MemberRecordOf(worker), [then = std::move(then)](LogSequence) { then(); });
 }
 
-void StoredState::RecordLead(std::function<void()> then) {
-  parts_.journal.Append(LeadRecordNow(), [then = std::move(then)](LogSequence) { then(); });
+void StoredState::RecordLead(const Recorded& then) {
+  if (keeps_lead_file()) return then(WriteLeadFile(rule_));
+  parts_.journal.Append(LeadRecordNow(), [then](LogSequence) { then(absl::OkStatus()); });
+}
+
+void StoredState::RecordDeal(const Deal& deal, const Recorded& then) {
+  if (keeps_lead_file() && !aligned_) return then(WriteLeadFile(rule_));
+  parts_.journal.Append(DealRecord{deal}, [then](LogSequence) { then(absl::OkStatus()); });
+}
+
+absl::Status StoredState::StoreRule(const SetModeRequest& request) {
+  if (durable_ == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(WriteLeadFile(request));
+  rule_ = request;
+  return absl::OkStatus();
+}
+
+absl::Status StoredState::WriteLeadFile(const std::optional<SetModeRequest>& rule) const {
+  LeadState state;
+  state.set_run(run_->run.value);
+  if (rule.has_value()) *state.mutable_rule() = *rule;
+  if (keeps_lead_file()) {
+    LeadRecord lead = LeadRecordNow();
+    // A change of the number of workers completes or replaces a reduction.
+    const bool changes =
+        rule.has_value() && rule->consistency().workers() != parts_.scaler.rule().workers;
+    if (changes) lead.target_workers = 0;
+    *state.mutable_lead() = LeadMessage(lead);
+    if (!aligned_) {
+      const std::vector<Deal> deals = parts_.dealer.deals();
+      state.mutable_deals()->Assign(deals.begin(), deals.end());
+    }
+  }
+  return WriteLeadState(*durable_->files, folder_, state);
 }
 
 void StoredState::RecordRun(RunId run, const std::string& token_key, const JoinRequest& request) {

@@ -1,6 +1,15 @@
 // StoredState is a job's state on disk (docs/recovery.md). At the start of a server, it restores
 // the job from the newest checkpoint and, with durability: log, the records of the event log. Later
-// it records the run and the members, and describes them for the next checkpoint.
+// it records the run, the members and the decisions of the lead, and describes them for the next
+// checkpoint.
+//
+//   decision of the lead          durability: log     durability: checkpoint
+//   admitted servers, reduction   event log           file `lead` (lead_file.h)
+//   and drained workers
+//   deals                         event log           ssp, async: file `lead`; sync, backup: the next
+//                                                     checkpoint, because the servers go back to it
+//   rule                          records of the      file `lead`
+//                                 shards, file `lead`
 //
 // Lives on the job's control thread.
 #ifndef THINWIRE_SERVER_EDGE_STORED_STATE_H_
@@ -79,10 +88,11 @@ class StoredState {
       : identity_(identity), parts_(parts) {}
 
   // Restores the state in the folder, if there is one, and starts the log, if there is one. Every
-  // process that has not left has a lease from NOW on. Errors: DataLoss if the state is damaged;
+  // process that has not left has a lease from NOW on. ALIGNED: all servers go back to checkpoints
+  // of the same step. OPTIONS must outlive this object. Errors: DataLoss if the state is damaged;
   // FailedPrecondition if it belongs to another job or if the configuration differs; errors of the
   // file system.
-  absl::Status Recover(const DurableOptions& options, absl::Time now);
+  absl::Status Recover(const DurableOptions& options, bool aligned, absl::Time now);
 
   // Returns the record of the run; nullopt before the model is defined.
   const std::optional<BeginRecord>& run() const { return run_; }
@@ -91,8 +101,15 @@ class StoredState {
   void RecordRun(RunId run, const std::string& token_key, const JoinRequest& request);
   // Records the state of the worker's number; calls THEN when it is durable.
   void RecordMember(WorkerId worker, std::function<void()> then);
-  // At the lead: records its decisions about servers and workers; calls THEN when they are durable.
-  void RecordLead(std::function<void()> then);
+  // THEN gets OK when the decision is durable, or the error of the file system, within the call.
+  using Recorded = std::function<void(const absl::Status&)>;
+  // At the lead: records its decisions about servers and workers.
+  void RecordLead(const Recorded& then);
+  // At the lead: records a deal, which the Dealer has proposed.
+  void RecordDeal(const Deal& deal, const Recorded& then);
+  // At the lead: stores the REQUEST with which it passes the newest rule on. Errors: those of the
+  // file system; either rule may then be on the disk.
+  absl::Status StoreRule(const SetModeRequest& request);
 
   // Returns a checkpoint without shards. REQUIRES: run() is set.
   Checkpoint Head() const;
@@ -102,19 +119,30 @@ class StoredState {
   void Restore(const MemberRecord& record);
   void Restore(const LeadRecord& record);
   absl::Status Restore(const Checkpoint& checkpoint);
+  // Restores the decisions that are in the file `lead`. STEP: that of the checkpoint.
+  absl::Status RestoreLeadFile(std::optional<Step> step);
   // Returns DataLoss if the number of a worker in the checkpoint is too large.
   absl::Status CheckNumber(WorkerId worker) const;
+  // Returns DataLoss if a number of a worker in RECORD is too large.
+  absl::Status CheckNumbers(const LeadRecord& record) const;
   // Replays the log from record FIRST on and starts it. Returns the record after the last one.
   absl::StatusOr<LogSequence> StartLog(const DurableOptions& options, LogSequence first);
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   MemberRecord MemberRecordOf(WorkerId worker) const;
   LeadRecord LeadRecordNow() const;
+  // Returns whether the decisions of the lead are in the file `lead` instead of the event log.
+  bool keeps_lead_file() const { return durable_ != nullptr && !parts_.journal.logs(); }
+  // Replaces the file `lead` by one with RULE.
+  absl::Status WriteLeadFile(const std::optional<SetModeRequest>& rule) const;
 
   const JobIdentity& identity_;
   const Parts parts_;
-  std::string folder_;  // empty: the job is not durable
-  absl::Time now_;      // the time of Recover
+  const DurableOptions* durable_ = nullptr;  // null: the job is not durable
+  bool aligned_ = false;                     // see Recover
+  std::string folder_;                       // empty: the job is not durable
+  absl::Time now_;                           // the time of Recover
   std::optional<BeginRecord> run_;
+  std::optional<SetModeRequest> rule_;  // in the file `lead`
 };
 
 }  // namespace thinwire

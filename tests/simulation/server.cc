@@ -9,8 +9,8 @@
 #include "common/status_macros.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
+#include "server/durable/lead_file.h"
 #include "server/durable/log_format.h"
-#include "server/durable/rule_file.h"
 #include "server/edge/lead/round_sum.h"
 #include "server/edge/model/convert.h"
 
@@ -61,7 +61,7 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
                .store = [this](const SetModeRequest& request) { return StoreRule(request); },
                .apply = [this](const RuleEvent& event,
                                const std::function<void()>& then) { SubmitToAll(event, then); },
-               .record = [](const std::function<void()>& then) { then(); }}),
+               .record = [](const auto& then) { then(absl::OkStatus()); }}),
       peers_(std::move(peers)) {
   if (shared.job.clip_norm == 0) return;
   const auto partition = [this]() -> const Partition& { return *shared_.job.partition; };
@@ -248,16 +248,17 @@ absl::Status Server::ContinueAlone() {
 }
 
 bool Server::StoresRule() const {
-  const Durability durability = shared_.job.durability;
-  const bool aligned = durability == Durability::kCheckpoint && shared_.job.by_round();
   // DrawJob also draws rules that JobSpec refuses.
   const bool valid = shared_.job.CheckMode(shared_.job.rule).ok();
-  return leads() && durability != Durability::kNone && !aligned && valid;
+  return leads() && shared_.job.durability != Durability::kNone && valid;
 }
 
 absl::Status Server::StoreRule(const SetModeRequest& request) {
   if (!StoresRule()) return absl::OkStatus();
-  const absl::Status written = WriteRule(shared_.files, kFolder, request);
+  LeadState state;
+  state.set_run(identity_.run.value);
+  *state.mutable_rule() = request;
+  const absl::Status written = WriteLeadState(shared_.files, kFolder, state);
   if (written.ok() || absl::IsResourceExhausted(written)) return written;
   store_error_ = written;
   return absl::UnknownError("either rule may be on the disk");
@@ -265,8 +266,10 @@ absl::Status Server::StoreRule(const SetModeRequest& request) {
 
 absl::Status Server::RestoreRule() {
   if (!StoresRule() || shared_.job.broken == BrokenRule::kRuleNotStored) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const auto stored, ReadRule(shared_.files, kFolder, identity_.run));
-  return stored.has_value() ? scaler_.Restore(*stored) : absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto stored, ReadLeadState(shared_.files, kFolder, identity_.run));
+  if (!stored.has_value()) return absl::OkStatus();
+  const bool aligned = shared_.job.durability == Durability::kCheckpoint && shared_.job.by_round();
+  return scaler_.Restore(stored->rule(), aligned ? StepAhead() : Step{});
 }
 
 void Server::RemindServers() {

@@ -586,10 +586,8 @@ std::optional<Rule> Simulation::NewestRule() const {
   return newest;
 }
 
-// By round with checkpoints, the servers may go back to one before a change.
 void Simulation::CheckRule() {
-  const bool goes_back = job_.durability == Durability::kCheckpoint && job_.by_round();
-  if (IsAnyServerLost() || goes_back) return;
+  if (IsAnyServerLost()) return;
   if (!operator_.confirmed().has_value() || NewestRule() == operator_.confirmed()) return;
   violations_.push_back("the shards do not follow the rule that the lead has confirmed");
 }

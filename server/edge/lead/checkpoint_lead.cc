@@ -23,7 +23,8 @@ ServerCheckpoints CheckpointsOf(const FollowReply& reply) {
                                    .generation = Generation{reply.generation()},
                                    .awaits_rollback = reply.awaits_rollback(),
                                    .steps = {},
-                                   .frontier = Step{reply.frontier()}};
+                                   .frontier = Step{reply.frontier()},
+                                   .writing = reply.writing()};
   for (const uint64_t step : reply.checkpoint_steps()) checkpoints.steps.push_back(Step{step});
   return checkpoints;
 }

@@ -9,18 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "config/job.h"
 #include "server/core/shard.h"
-#include "server/durable/log_record.h"
 
 namespace thinwire {
 
-DealLead::DealLead(Dealer& dealer, const ModelSlot& model, Journal& journal, Clock& clock,
-                   std::function<Rule()> rule, Post post, std::unique_ptr<GrowthLead> growth)
+DealLead::DealLead(Dealer& dealer, const ModelSlot& model, Clock& clock, std::function<Rule()> rule,
+                   Post post, Record record, std::unique_ptr<GrowthLead> growth)
     : dealer_(dealer),
       model_(model),
-      journal_(journal),
       clock_(clock),
       rule_(std::move(rule)),
       post_(std::move(post)),
+      record_(std::move(record)),
       growth_(std::move(growth)) {}
 
 void DealLead::AddTask(const JoinRequest& request) {
@@ -68,7 +67,13 @@ void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<Worke
                       : "")
               << *more;
   }
-  journal_.Append(DealRecord{*deal}, [this](LogSequence) { post_([this] { dealer_.Commit(); }); });
+  record_(*deal, [this](const absl::Status& recorded) {
+    post_([this, recorded] {
+      if (recorded.ok()) return dealer_.Commit();
+      LOG_EVERY_T(WARNING, 10) << "a deal is announced later: " << recorded.message();
+      dealer_.Withdraw();
+    });
+  });
 }
 
 void DealLead::Replace(WorkerId worker) {

@@ -1,7 +1,7 @@
 // DealLead is the lead's part in dealing the examples. It tells the Dealer the progress of this
 // server's shards, makes each deal durable, and adds the deals to the replies.
 //
-//   Update -> Dealer::Propose -> journal -> Dealer::Commit -> FillIn
+//   Update -> Dealer::Propose -> Record -> Dealer::Commit -> FillIn
 //
 // If the batch grows, it passes the noise of the shards to the GrowthLead.
 //
@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"
@@ -22,7 +23,6 @@
 #include "server/edge/lead/dealer.h"
 #include "server/edge/lead/growth_lead.h"
 #include "server/edge/model/hosted_model.h"
-#include "server/edge/model/journal.h"
 
 namespace thinwire {
 
@@ -31,10 +31,15 @@ class DealLead {
   // Runs a function later, on the control thread. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
-  // DEALER, MODEL, JOURNAL and CLOCK must outlive this object.
+  // Makes a proposed deal durable, then calls THEN on any thread. After an error, the deal is not
+  // announced.
+  using Record =
+      std::function<void(const Deal& deal, const std::function<void(const absl::Status&)>& then)>;
+
+  // DEALER, MODEL and CLOCK must outlive this object.
   // RULE returns the job's newest rule. GROWTH is null if the batch does not grow.
-  DealLead(Dealer& dealer, const ModelSlot& model, Journal& journal, Clock& clock,
-           std::function<Rule()> rule, Post post, std::unique_ptr<GrowthLead> growth);
+  DealLead(Dealer& dealer, const ModelSlot& model, Clock& clock, std::function<Rule()> rule,
+           Post post, Record record, std::unique_ptr<GrowthLead> growth);
 
   // Learns the task of a worker that has joined.
   void AddTask(const JoinRequest& request);
@@ -60,10 +65,10 @@ class DealLead {
 
   Dealer& dealer_;
   const ModelSlot& model_;
-  Journal& journal_;
   Clock& clock_;
   const std::function<Rule()> rule_;
   const Post post_;
+  const Record record_;
   const std::unique_ptr<GrowthLead> growth_;
   bool measures_ = false;  // the shards have not answered yet
   LogLimit deal_lines_{256, absl::Seconds(1)};

@@ -25,7 +25,7 @@ void Dealer::Reset(std::vector<Deal> deals) {
   proposed_.reset();
 }
 
-void Dealer::Resume(absl::Time now) {
+void Dealer::Resume(absl::Time now, bool went_back) {
   // The checkpoint was completed after the first replayed deals, if they are its last ones.
   size_t known_count = std::min(deals_.size(), replayed_.size());
   while (!std::equal(deals_.end() - static_cast<ptrdiff_t>(known_count), deals_.end(),
@@ -35,7 +35,7 @@ void Dealer::Resume(absl::Time now) {
   deals_.insert(deals_.end(), replayed_.begin() + static_cast<ptrdiff_t>(known_count),
                 replayed_.end());
   replayed_.clear();
-  known_at_ = now + lease_;
+  if (!went_back) known_at_ = now + lease_;
   stated_.clear();
 }
 

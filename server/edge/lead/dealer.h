@@ -10,7 +10,8 @@
 // Each reply to a worker states `dealt_until`: no further deal begins below it, so the worker may
 // begin the steps below it. A new deal therefore begins at the largest dealt_until that any worker
 // was told. After a restart of the lead this number is unknown. The Dealer then proposes nothing
-// until every live worker has stated what it was told, or one lease has passed.
+// until every live worker has stated what it was told, or one lease has passed. Only if the workers
+// have gone back with the lead, what they were told before does not count.
 //
 // A deal also states how many batches each worker accumulates in a step. Grow() asks for another
 // number, which the next deal announces.
@@ -50,8 +51,9 @@ class Dealer {
   // Adds a deal of the event log. The deals of the checkpoint may include the first ones of the
   // log.
   void Replay(const Deal& deal) { replayed_.push_back(deal); }
-  // Ends the restoration of an earlier process's state.
-  void Resume(absl::Time now);
+  // Ends the restoration of an earlier process's state. WENT_BACK: the workers forget what they were
+  // told, because they join again after a rollback.
+  void Resume(absl::Time now, bool went_back = false);
 
   // Returns all deals, for a checkpoint. The last one may wait for Commit.
   std::vector<Deal> deals() const;
@@ -86,11 +88,12 @@ class Dealer {
   // LIVE, ascending: the live workers. RETURNING: workers whose process is lost and whose new
   // process is not admitted yet; they stay members. NEXT returns the first step that a worker has
   // not finished. The deal is announced after Commit, which follows when the deal is durable; until
-  // then no other deal is proposed.
+  // then no other deal is proposed. Withdraw takes the deal back.
   std::optional<Deal> Propose(const std::vector<WorkerId>& live,
                               const std::vector<WorkerId>& returning,
                               const std::function<Step(WorkerId)>& next, absl::Time now);
   void Commit();
+  void Withdraw() { proposed_.reset(); }
 
   // Add the deals and the current dealt_until to a reply. A heartbeat's sender knows the first
   // KNOWN_COUNT deals.

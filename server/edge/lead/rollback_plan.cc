@@ -80,7 +80,12 @@ absl::StatusOr<std::optional<RollbackOrder>> PlanRollback(const Servers& servers
   }
   if (!awaits) return std::nullopt;
   const std::optional<Step> common = NewestCommonStep(servers);
-  if (!common.has_value()) return NoCommonStep(servers);
+  if (!common.has_value()) {
+    if (std::ranges::any_of(servers, [](const auto& server) { return server->writing; })) {
+      return std::nullopt;
+    }
+    return NoCommonStep(servers);
+  }
   return RollbackOrder{
       .servers = {ServerId{0}}, .generation = lead.generation + 1, .step = *common};
 }

@@ -8,7 +8,9 @@
 //   servers have a lower generation than the lead   they go back to the lead's newest step
 //   a server awaits a rollback                      the lead goes back to the newest step of which
 //                                                   every server has a checkpoint, under the next
-//                                                   generation; the job ends if there is none
+//                                                   generation
+//   the same, and there is no such step             wait while a server writes a checkpoint, which
+//                                                   may be its first; then the job ends
 //   otherwise                                       nothing to do
 //
 // The lead thus goes back first. The other servers then have a lower generation and follow it.
@@ -32,6 +34,7 @@ struct ServerCheckpoints {
   bool awaits_rollback = false;
   std::vector<Step> steps;  // of its checkpoints, ascending
   Step frontier;            // the largest of its shards; 0: it has no shard
+  bool writing = false;     // a checkpoint is not complete yet
 };
 
 // The SERVERS go back to their checkpoints of STEP under GENERATION.

@@ -74,6 +74,13 @@ TEST(RollbackPlanTest, NoCommonStepEndsTheJob) {
       "server 0: 8, 16; server 1: 0; server 2: none)");
 }
 
+// The lead was killed while server 1 wrote its first checkpoint.
+TEST(RollbackPlanTest, ACheckpointThatIsBeingWrittenIsWaitedFor) {
+  ServerCheckpoints writing = Serving(1, {});
+  writing.writing = true;
+  EXPECT_EQ(Plan({Awaiting(1, {{0}}), writing}), std::nullopt);
+}
+
 TEST(RollbackPlanTest, ALostStateEndsAJobThatWaits) {
   ServerCheckpoints lost = Serving(1, {});
   lost.run = RunId{};

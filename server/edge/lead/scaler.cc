@@ -47,12 +47,12 @@ void Scaler::Restore(const RuleEvent& event) {
   target_ = event.rule.workers;
 }
 
-absl::Status Scaler::Restore(const SetModeRequest& request) {
+absl::Status Scaler::Restore(const SetModeRequest& request, Step least) {
   ASSIGN_OR_RETURN(const Rule rule, RuleFor(request.consistency()));
-  change_ = std::max(change_, request.change());
   // A reduction from another number of workers may have been completed meanwhile.
   const uint32_t reduction = rule.workers == this->rule().workers ? this->reduction() : 0;
-  Restore({rule, Step{request.step()}});
+  const Step from{request.step()};
+  Restore({rule, rule == this->rule() ? from : std::max(from, least)});
   RestoreReduction(reduction);
   return absl::OkStatus();
 }
@@ -106,8 +106,12 @@ void Scaler::Scale(uint32_t workers, const Done& done) {
               << *more;
   }
   if (workers <= this->rule().workers) {
-    target_ = workers;
-    return server_.record([done, reply] { done(reply); });
+    const uint32_t before = std::exchange(target_, workers);
+    return server_.record([this, done, reply, before](const absl::Status& recorded) {
+      if (recorded.ok()) return done(reply);
+      target_ = before;
+      done(recorded);
+    });
   }
   Try({*rule, newest_.from}, [reply, done](const absl::Status& status) {
     if (!status.ok()) return done(status);

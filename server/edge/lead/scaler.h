@@ -52,8 +52,9 @@ class Scaler {
     std::function<absl::Status(const SetModeRequest& request)> store;
     // Submits a rule to the shards, then calls THEN on any thread when all of them have it.
     std::function<void(const RuleEvent& event, std::function<void()> then)> apply;
-    // Stores reduction(), then calls THEN on any thread.
-    std::function<void(std::function<void()> then)> record;
+    // Stores reduction(), then calls THEN, on any thread, or within the call with the error of the
+    // file system.
+    std::function<void(const std::function<void(const absl::Status&)>& then)> record;
   };
 
   // RULE: the rule of the job file. CHANGE: at the lead, its changes get the numbers above this one;
@@ -64,10 +65,9 @@ class Scaler {
 
   // Sets the rule to that of an earlier process of this server.
   void Restore(const RuleEvent& event);
-  // At the lead, sets the rule to that of a request that an earlier process has stored, and
-  // continues its numbers. A restored reduction stays if the number of workers is the same. Errors:
-  // InvalidArgument.
-  absl::Status Restore(const SetModeRequest& request);
+  // At the lead, sets the rule to that of a request that an earlier process has stored. If this is
+  // another rule than the restored one, it begins at LEAST or later. Errors: InvalidArgument.
+  absl::Status Restore(const SetModeRequest& request, Step least);
   // Continues a reduction to WORKERS that an earlier process has begun; 0: there is none.
   void RestoreReduction(uint32_t workers);
   // Continues an earlier process of this server: reserves memory for the restored number of workers.

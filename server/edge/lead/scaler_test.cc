@@ -107,9 +107,9 @@ class ScalerTest : public testing::Test {
                          then();
                        },
                    .record =
-                       [this](const std::function<void()>& then) {
+                       [this](const std::function<void(const absl::Status&)>& then) {
                          ++record_count_;
-                         then();
+                         then(store_error_);
                        }});
   }
   void SetMode(Scaler& scaler, const Consistency& settings) {
@@ -401,23 +401,38 @@ TEST_F(ScalerTest, ALeadContinuesFromTheRuleThatItHasStored) {
   peers_.Answer(absl::OkStatus());
   EXPECT_EQ(stored_.DebugString(), peers_.newest().DebugString());
 
-  // The clock of the machine was set back.
-  Scaler next = Make(WithMost(Rule::Async(3), 8), 2, /*change=*/10);
-  EXPECT_EQ(next.Restore(stored_), absl::OkStatus());
+  Scaler next = Make(WithMost(Rule::Async(3), 8), 2, /*change=*/100);
+  EXPECT_EQ(next.Restore(stored_, Step{50}), absl::OkStatus());
   EXPECT_EQ(next.rule(), WithMost(Rule::Ssp(3, 0, 1), 8));
   ASSERT_TRUE(next.Resume().ok());
   next.Tick(/*may_shrink=*/false);
-  EXPECT_EQ(peers_.newest().step(), 40u);
-  EXPECT_EQ(peers_.newest().change(), 52u);
+  EXPECT_EQ(peers_.newest().step(), 50u) << "the servers have gone back together";
+  EXPECT_EQ(peers_.newest().change(), 101u);
   stored_.mutable_consistency()->set_workers(0);
-  EXPECT_EQ(next.Restore(stored_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(next.Restore(stored_, Step{}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ScalerTest, ARuleThatTheShardsHaveIsNotBegunAgain) {
+  Scaler scaler = Make(WithMost(Rule::Sync(4), 8));
+  EXPECT_EQ(scaler.Restore(Workers(4), Step{50}), absl::OkStatus());
+  ASSERT_TRUE(scaler.Resume().ok());
+  scaler.Tick(/*may_shrink=*/false);
+  EXPECT_EQ(from_, Step{});
+}
+
+TEST_F(ScalerTest, AReductionThatCannotBeStoredIsRefused) {
+  Scaler scaler = Make(WithMost(Rule::Sync(4), 8));
+  store_error_ = absl::ResourceExhaustedError("disk full");
+  Scale(scaler, 2);
+  EXPECT_EQ(reply_->status(), store_error_);
+  EXPECT_EQ(scaler.target(), 4u);
 }
 
 TEST_F(ScalerTest, AStoredRuleKeepsTheReductionOfTheSameNumberOfWorkers) {
   for (const uint32_t workers : {4, 5}) {
     Scaler scaler = Make(WithMost(Rule::Sync(4), 8));
     scaler.RestoreReduction(2);
-    EXPECT_EQ(scaler.Restore(Workers(workers)), absl::OkStatus());
+    EXPECT_EQ(scaler.Restore(Workers(workers), Step{}), absl::OkStatus());
     EXPECT_EQ(scaler.reduction(), workers == 4 ? 2u : 0u);
   }
 }

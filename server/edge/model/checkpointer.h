@@ -76,6 +76,8 @@ class Checkpointer {
 
   // Returns the time between two checkpoints.
   absl::Duration interval() const;
+  // Returns whether a checkpoint is queued or being written.
+  bool writing() const { return queued_count_ > 0; }
   // Returns the steps of the checkpoints from which a rollback can continue, in ascending order.
   const std::vector<Step>& steps() const { return steps_; }
   // Sets the counters of the checkpoints in REPLY.
