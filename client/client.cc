@@ -297,7 +297,7 @@ absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinRe
   return used;
 }
 
-absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known_count) {
+absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known) {
   // A failure and Stop do not end the wait for a heartbeat, so each wait is short.
   bool waited = false;
   while (!deals_->Wait(step, waited ? options_.heartbeat_interval : absl::ZeroDuration())) {
@@ -310,8 +310,10 @@ absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known_coun
     loop_->Post([this] { exchange_->HeartbeatToLead(); });
   }
   if (waited) report_->set_waiting("");
-  return deals_->DealsAfter(known_count);
+  return deals_->DealsAfter(known);
 }
+
+void Client::BeginEpoch(uint64_t epoch, Step begin) { deals_->BeginEpoch(epoch, begin); }
 
 bool Client::IsDealt(Step step) const { return deals_->Wait(step, absl::ZeroDuration()); }
 

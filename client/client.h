@@ -115,11 +115,14 @@ class Client {
   // earlier step. Join may then be called again. Thread-safe.
   bool rolled_back() const;
 
-  // Blocks until the lead has announced all deals that begin at or before STEP, and returns all
-  // deals except the first KNOWN_COUNT ones. A program that deals the examples of a data set among
+  // Blocks until the lead has announced all deals that begin at or before STEP, and returns the
+  // deals with numbers above KNOWN. A deal that begins an epoch replaces earlier ones. A program that deals the examples of a data set among
   // the workers (docs/training.md) calls it before it chooses the examples of a step. Errors: those
   // of WaitTensor. REQUIRES: Join has succeeded.
-  absl::StatusOr<std::vector<Deal>> WaitDealt(Step step, size_t known_count);
+  absl::StatusOr<std::vector<Deal>> WaitDealt(Step step, size_t known);
+  // Tells the lead that the next step belongs to EPOCH of the data set, from 0, which begins at
+  // BEGIN. The lead drops the deals that no epoch in progress needs. Thread-safe.
+  void BeginEpoch(uint64_t epoch, Step begin);
   // Returns whether WaitDealt for STEP returns at once. Thread-safe.
   bool IsDealt(Step step) const;
   // push: adaptive: returns the first step of the trial in which the present generation of the

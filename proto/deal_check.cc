@@ -29,6 +29,13 @@ absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_s
                                                    first_step, " to ", kLastDealStep, ", got ",
                                                    deal.step(), ")"));
   }
+  if (deal.number() == 0) {
+    return absl::InvalidArgumentError("deal: number: missing (expected at least 1, got 0)");
+  }
+  if (deal.epoch() > 0 && !deal.departed().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "deal: departed: not valid with an epoch (expected none, got ", deal.departed_size(), ")"));
+  }
   if (deal.members().empty()) {
     return absl::InvalidArgumentError("deal: members: missing (expected at least 1, got 0)");
   }

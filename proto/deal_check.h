@@ -13,7 +13,7 @@ namespace thinwire {
 // Checks a deal of a job whose worker numbers are below WORKER_COUNT. FIRST_STEP is the step of the
 // deal before it, or 0. Errors: InvalidArgument if the deal begins before FIRST_STEP or above
 // kLastDealStep, has no members, names a worker twice, out of order or out of range, or accumulates
-// more than kMostAccumulated batches.
+// more than kMostAccumulated batches; also if it has no number, or begins an epoch and has departed workers.
 absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_step);
 
 // The largest step of a deal. Larger steps could overflow when a reader adds to them.

@@ -11,6 +11,7 @@ namespace {
 Deal DealOf(uint64_t step, const std::vector<uint32_t>& members,
             const std::vector<uint32_t>& departed = {}) {
   Deal deal;
+  deal.set_number(1);
   deal.set_step(step);
   for (const uint32_t worker : members) deal.add_members(worker);
   for (const uint32_t worker : departed) deal.add_departed()->set_worker(worker);
@@ -27,6 +28,12 @@ TEST(DealCheckTest, AGoodDealIsAccepted) {
 TEST(DealCheckTest, AnInvalidDealIsRefusedWithTheCause) {
   EXPECT_EQ(Error(DealOf(4, {0})),
             "deal: step: out of range (expected 5 to 4611686018427387904, got 4)");
+  Deal unnumbered = DealOf(5, {0});
+  unnumbered.clear_number();
+  EXPECT_EQ(Error(unnumbered), "deal: number: missing (expected at least 1, got 0)");
+  Deal first = DealOf(5, {0}, {1});
+  first.set_epoch(2);
+  EXPECT_EQ(Error(first), "deal: departed: not valid with an epoch (expected none, got 1)");
   EXPECT_EQ(Error(DealOf(5, {})), "deal: members: missing (expected at least 1, got 0)");
   EXPECT_EQ(Error(DealOf(5, {1, 1})),
             "deal: members: not ascending or out of range (expected 2 to 3, got 1)");

@@ -3,7 +3,9 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 namespace thinwire {
 namespace {
@@ -64,10 +66,10 @@ DealPlan::DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers
   CHECK_GT(batch_size_, 0u);
   CHECK_GT(workers, 0u);
   CHECK_GT(batch_count, 0u);
-  Dealt& first = deals_.emplace_back();
-  for (uint32_t w = 0; w < workers; ++w) first.members.push_back(WorkerId{w});
-  first.step_size = uint64_t{batch_size} * batch_count;
-  first.full_steps = StepsOf(ExamplePool(0, example_count_), first);
+  for (uint32_t w = 0; w < workers; ++w) first_.members.push_back(WorkerId{w});
+  first_.step_size = uint64_t{batch_size} * batch_count;
+  first_.full_steps = StepsOf(ExamplePool(0, example_count_), first_);
+  deals_.push_back(first_);
 }
 
 uint64_t DealPlan::StepsOf(const ExamplePool& pool, const Dealt& dealt) {
@@ -75,7 +77,8 @@ uint64_t DealPlan::StepsOf(const ExamplePool& pool, const Dealt& dealt) {
 }
 
 const DealPlan::Dealt& DealPlan::DealtAt(Step step) const {
-  return *(std::ranges::upper_bound(deals_, step.value, {}, &Dealt::begin) - 1);
+  const auto after = std::ranges::upper_bound(deals_, step.value, {}, &Dealt::begin);
+  return after == deals_.begin() ? deals_.front() : *(after - 1);
 }
 
 DealPlan::Place DealPlan::PlaceOf(const Dealt& dealt, Step step) const {
@@ -87,19 +90,34 @@ DealPlan::Place DealPlan::PlaceOf(const Dealt& dealt, Step step) const {
   return {epoch, ExamplePool(epoch, example_count_), passed % dealt.full_steps};
 }
 
+DealPlan::Dealt DealPlan::MembersOf(const Deal& deal) const {
+  Dealt dealt;
+  dealt.begin = deal.step();
+  for (const uint32_t worker : deal.members()) dealt.members.push_back(WorkerId{worker});
+  dealt.step_size =
+      deal.accumulate() == 0 ? first_.step_size : uint64_t{batch_size_} * deal.accumulate();
+  dealt.full_steps = StepsOf(ExamplePool(0, example_count_), dealt);
+  return dealt;
+}
+
+void DealPlan::BeginWith(const Deal& deal) {
+  Dealt first = MembersOf(deal);
+  first.full_begin = deal.step();
+  first.full_epoch = deal.epoch();
+  deals_ = {std::move(first)};
+  absences_.clear();
+  replaced_count_ = deal.number();
+}
+
 void DealPlan::Add(const Deal& deal) {
+  if (deal.epoch() > 0) return BeginWith(deal);
   const Dealt& last = deals_.back();
   const Place place = PlaceOf(last, Step{deal.step()});
   // The members have taken the first positions of the pool in the steps before.
   const uint64_t taken_count =
       std::min(place.pool.size(), place.step * last.step_size * last.members.size());
   const std::vector<DealtExample> returned = TakeBack(deal);
-  Dealt next;
-  next.begin = deal.step();
-  for (const uint32_t worker : deal.members()) next.members.push_back(WorkerId{worker});
-  next.step_size =
-      deal.accumulate() == 0 ? deals_.front().step_size : uint64_t{batch_size_} * deal.accumulate();
-  next.full_steps = StepsOf(ExamplePool(0, example_count_), next);
+  Dealt next = MembersOf(deal);
   next.rest = place.pool.Without(taken_count, returned);
   next.full_begin = next.begin + StepsOf(next.rest, next);
   next.full_epoch = place.epoch + 1;
@@ -134,7 +152,8 @@ bool DealPlan::IsAbsent(WorkerId worker, Step step) const {
 }
 
 void DealPlan::ForgetDeals() {
-  deals_.resize(1);
+  deals_ = {first_};
+  replaced_count_ = 0;
   absences_.clear();
 }
 
@@ -145,14 +164,16 @@ uint64_t DealPlan::epoch(Step step) const {
 }
 
 Step DealPlan::EpochBegin(uint64_t epoch) const {
-  // The last deal behind whose rest the epoch begins. Deal 0 has no rest.
+  // The last deal behind whose rest the epoch begins. The first one has no rest.
   auto dealt = deals_.rbegin();
-  while (epoch < dealt->full_epoch) ++dealt;
+  while (epoch < dealt->full_epoch && std::next(dealt) != deals_.rend()) ++dealt;
+  if (epoch < dealt->full_epoch) return Step{dealt->begin};
   return Step{dealt->full_begin + (epoch - dealt->full_epoch) * dealt->full_steps};
 }
 
 std::vector<DealtExample> DealPlan::Batch(WorkerId worker, Step step) const {
   const Dealt& dealt = DealtAt(step);
+  if (step.value < dealt.begin) return {};
   const auto member = std::ranges::lower_bound(dealt.members, worker);
   if (member == dealt.members.end() || *member != worker || IsAbsent(worker, step)) return {};
   const Place place = PlaceOf(dealt, step);

@@ -16,6 +16,9 @@
 // departed worker has taken in the steps from its `next` on. In these steps a departed worker gets
 // no examples any more: if it returns, it does not train on them a second time. If a departed
 // worker has not finished examples of an earlier epoch, they are part of the new pool too.
+//
+// A deal that begins an epoch replaces the deals before it. Nobody is dealt examples in the steps
+// before it any more.
 #ifndef THINWIRE_WORKER_DEAL_PLAN_H_
 #define THINWIRE_WORKER_DEAL_PLAN_H_
 
@@ -72,15 +75,16 @@ class DealPlan {
   // REQUIRES: all arguments are positive; example_count < 2^32.
   DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers, uint32_t batch_count = 1);
 
-  // Adds the next deal. REQUIRES: CheckDeal (proto/deal_check.h) accepts DEAL after the last deal.
+  // Adds the next deal, or one that begins an epoch and has a larger number. REQUIRES: CheckDeal (proto/deal_check.h) accepts DEAL after the last deal.
   void Add(const Deal& deal);
   // Removes all added deals, after the servers have gone back to an earlier step.
   void ForgetDeals();
-  // Returns the number of deals that were added and not removed.
-  size_t deal_count() const { return deals_.size() - 1; }
+  // Returns the number of the newest deal that was added and not removed.
+  size_t deal_count() const { return replaced_count_ + deals_.size() - 1; }
 
   // Returns the epoch of a step, and the first step of an epoch, unless later deals change them. A
-  // deal changes only the steps after its own: the epoch of its own step stays the same.
+  // deal changes only the steps after its own: the epoch of its own step stays the same. An epoch
+  // before a deal that begins one is said to begin with this deal.
   uint64_t epoch(Step step) const;
   Step EpochBegin(uint64_t epoch) const;
 
@@ -115,6 +119,11 @@ class DealPlan {
     uint64_t end = 0;
   };
 
+  // Returns the members and the sizes of DEAL.
+  Dealt MembersOf(const Deal& deal) const;
+  // Makes DEAL, which begins an epoch, the first one.
+  void BeginWith(const Deal& deal);
+  // Returns the deal in force at STEP; the first one for earlier steps.
   const Dealt& DealtAt(Step step) const;
   Place PlaceOf(const Dealt& dealt, Step step) const;
   // Returns the number of steps in which the members of DEALT take POOL.
@@ -126,7 +135,9 @@ class DealPlan {
 
   const uint64_t example_count_;
   const uint32_t batch_size_;
+  Dealt first_;  // before the first deal
   std::vector<Dealt> deals_;
+  size_t replaced_count_ = 0;  // deals that the first element of deals_ replaces
   std::map<WorkerId, std::vector<Absence>> absences_;
 };
 

@@ -38,6 +38,42 @@ std::vector<uint32_t> Batch(const DealPlan& plan, uint32_t worker, uint64_t step
   return positions;
 }
 
+TEST(DealPlanTest, APlanThatBeginsWithAnEpochDealsAsOneWithAllDeals) {
+  DealPlan all(23, 2, 3);
+  all.Add(DealOf(2, {0, 1}, {{2, 1}}));
+  all.Add(DealOf(9, {0, 1, 4}));
+  const uint64_t epoch = all.epoch(Step{9}) + 2;
+  const uint64_t begin = all.EpochBegin(epoch).value;
+  Deal first = DealOf(begin, {0, 1, 4});
+  first.set_number(2);
+  first.set_epoch(epoch);
+  DealPlan late(23, 2, 3);
+  late.Add(first);
+  EXPECT_EQ(late.deal_count(), all.deal_count());
+  EXPECT_EQ(late.EpochBegin(epoch), Step{begin});
+  EXPECT_EQ(late.EpochBegin(0), Step{begin});
+  EXPECT_EQ(late.epoch(Step{begin - 1}), epoch - 1);
+  EXPECT_TRUE(late.Batch(WorkerId{0}, Step{begin - 1}).empty());
+  for (DealPlan* plan : {&all, &late}) {
+    plan->Add(DealOf(begin + 2, {1, 4}, {{0, begin + 1}}));
+    plan->Add(DealOf(begin + 7, {0, 1, 4}));
+  }
+  EXPECT_EQ(late.deal_count(), all.deal_count());
+  int example_count = 0;
+  for (uint64_t step = begin; step < begin + 40; ++step) {
+    EXPECT_EQ(late.epoch(Step{step}), all.epoch(Step{step}));
+    for (uint32_t worker = 0; worker < 5; ++worker) {
+      const auto batch = all.Batch(WorkerId{worker}, Step{step});
+      EXPECT_EQ(late.Batch(WorkerId{worker}, Step{step}), batch) << "step " << step;
+      example_count += static_cast<int>(batch.size());
+    }
+  }
+  EXPECT_GT(example_count, 100);
+  late.ForgetDeals();
+  EXPECT_EQ(late.deal_count(), 0u);
+  EXPECT_EQ(late.Batch(WorkerId{2}, Step{0}).size(), 2u);
+}
+
 TEST(DealPlanTest, WithoutDealsEveryEpochHasAllExamples) {
   const DealPlan plan(10, 2, 3);
   EXPECT_THAT(Batch(plan, 0, 0), ElementsAre(0, 3));

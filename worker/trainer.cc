@@ -179,6 +179,11 @@ absl::Status Trainer::AwaitDeals(Step step) {
                       : "")
               << "; the run ends before step " << sampler.EpochBegin(options_.epochs);
   }
+  const uint64_t epoch = sampler.epoch(step);
+  // Deals up to STEP are known, so this beginning is final.
+  if (const Step begin = sampler.EpochBegin(epoch); begin <= step) {
+    parts_.client.BeginEpoch(epoch, begin);
+  }
   return absl::OkStatus();
 }
 

@@ -469,6 +469,7 @@ TEST_F(TrainerTest, ARollbackIsFollowedWithLocalSteps) {
 
 TEST_F(TrainerTest, ADealChangesTheLocalStepsOfLaterSteps) {
   Deal deal;
+  deal.set_number(1);
   deal.set_step(1);
   deal.add_members(0);
   deal.add_members(1);
@@ -483,6 +484,7 @@ TEST_F(TrainerTest, ADealChangesTheLocalStepsOfLaterSteps) {
 
 TEST_F(TrainerTest, ADealChangesTheAccumulatedBatchesOfLaterSteps) {
   Deal deal;
+  deal.set_number(1);
   deal.set_step(2);
   deal.set_accumulate(2);
   deal.add_members(0);
@@ -620,6 +622,7 @@ TEST_F(TrainerTest, ARetiredWorkerLeavesBeforeItsNextStep) {
 
 TEST_F(TrainerTest, ADealChangesTheBatchesAndTheEndOfTheRun) {
   Deal deal;
+  deal.set_number(1);
   deal.set_step(1);
   deal.add_members(0);
   deal.add_members(1);

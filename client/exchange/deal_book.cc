@@ -8,13 +8,16 @@
 
 namespace thinwire::client {
 
-absl::Status DealBook::Append(size_t first, const google::protobuf::RepeatedPtrField<Deal>& added,
+absl::Status DealBook::Append(const google::protobuf::RepeatedPtrField<Deal>& added,
                               std::vector<Deal>& deals) {
-  for (size_t i = 0; i < static_cast<size_t>(added.size()); ++i) {
-    if (first + i != deals.size()) continue;
-    const Deal& deal = added[static_cast<int>(i)];
+  for (const Deal& deal : added) {
+    const uint32_t known = deals.empty() ? 0 : deals.back().number();
+    if (deal.number() > 0 && deal.number() <= known) continue;
     const uint64_t first_step = deals.empty() ? 0 : deals.back().step();
     RETURN_IF_ERROR(CheckDeal(deal, kMostDealtWorkers, first_step));
+    // A missing deal follows with the next heartbeat.
+    if (deal.epoch() == 0 && deal.number() != known + 1) continue;
+    if (deal.epoch() > 0) deals.clear();
     deals.push_back(deal);
   }
   return absl::OkStatus();
@@ -22,7 +25,7 @@ absl::Status DealBook::Append(size_t first, const google::protobuf::RepeatedPtrF
 
 absl::Status DealBook::Reset(const JoinReply& reply) {
   std::vector<Deal> deals;
-  RETURN_IF_ERROR(Append(0, reply.deals(), deals));
+  RETURN_IF_ERROR(Append(reply.deals(), deals));
   absl::MutexLock lock(&mu_);
   deals_ = std::move(deals);
   dealt_until_ = reply.dealt_until();
@@ -31,20 +34,22 @@ absl::Status DealBook::Reset(const JoinReply& reply) {
 
 absl::Status DealBook::Add(const JoinReply& reply) {
   absl::MutexLock lock(&mu_);
-  RETURN_IF_ERROR(Append(0, reply.deals(), deals_));
+  RETURN_IF_ERROR(Append(reply.deals(), deals_));
   dealt_until_ = std::max(dealt_until_, reply.dealt_until());
   return absl::OkStatus();
 }
 
 void DealBook::FillIn(HeartbeatRequest& request) const {
   absl::MutexLock lock(&mu_);
-  request.set_deal_count(static_cast<uint32_t>(deals_.size()));
+  request.set_deal_count(deals_.empty() ? 0 : deals_.back().number());
   request.set_dealt_until(dealt_until_);
+  request.set_data_epoch(epoch_);
+  request.set_data_epoch_begin(epoch_begin_.value);
 }
 
-absl::Status DealBook::Add(const HeartbeatRequest& request, const HeartbeatReply& reply) {
+absl::Status DealBook::Add(const HeartbeatReply& reply) {
   absl::MutexLock lock(&mu_);
-  RETURN_IF_ERROR(Append(request.deal_count(), reply.deals(), deals_));
+  RETURN_IF_ERROR(Append(reply.deals(), deals_));
   dealt_until_ = std::max(dealt_until_, reply.dealt_until());
   retired_ = retired_ || reply.retired();
   return absl::OkStatus();
@@ -56,10 +61,16 @@ bool DealBook::Wait(Step step, absl::Duration timeout) const {
   return mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
 }
 
-std::vector<Deal> DealBook::DealsAfter(size_t known_count) const {
+std::vector<Deal> DealBook::DealsAfter(size_t known) const {
   absl::MutexLock lock(&mu_);
-  if (known_count >= deals_.size()) return {};
-  return {deals_.begin() + static_cast<ptrdiff_t>(known_count), deals_.end()};
+  const auto first = std::ranges::upper_bound(deals_, known, {}, &Deal::number);
+  return {first, deals_.end()};
+}
+
+void DealBook::BeginEpoch(uint64_t epoch, Step begin) {
+  absl::MutexLock lock(&mu_);
+  epoch_ = epoch;
+  epoch_begin_ = begin;
 }
 
 bool DealBook::retired() const {

@@ -30,20 +30,24 @@ class DealBook {
   absl::Status Add(const JoinReply& reply);
   // States the known deals in a heartbeat to the lead.
   void FillIn(HeartbeatRequest& request) const;
-  // Adds the contents of the lead's REPLY to REQUEST. Errors: as those of Reset.
-  absl::Status Add(const HeartbeatRequest& request, const HeartbeatReply& reply);
+  // Adds the contents of the lead's REPLY. Errors: as those of Reset.
+  absl::Status Add(const HeartbeatReply& reply);
 
   // Blocks until all deals that begin at or before STEP are known. Returns false if TIMEOUT passes
   // first.
   bool Wait(Step step, absl::Duration timeout) const;
-  // Returns all deals except the first KNOWN_COUNT ones.
-  std::vector<Deal> DealsAfter(size_t known_count) const;
+  // Returns the deals with numbers above KNOWN.
+  std::vector<Deal> DealsAfter(size_t known) const;
+  // States, in later heartbeats to the lead, that EPOCH is the epoch of this worker's current step
+  // and begins at BEGIN, so that the lead can drop earlier deals.
+  void BeginEpoch(uint64_t epoch, Step begin);
   // Returns whether the lead wants this worker to leave.
   bool retired() const;
 
  private:
-  // Adds DEALS, of which the first one has the number FIRST. Ignores known deals.
-  static absl::Status Append(size_t first, const google::protobuf::RepeatedPtrField<Deal>& added,
+  // Adds ADDED, whose numbers ascend, to DEALS. Ignores known deals. A deal that begins an epoch
+  // replaces earlier ones.
+  static absl::Status Append(const google::protobuf::RepeatedPtrField<Deal>& added,
                              std::vector<Deal>& deals);
   bool Knows(Step step) const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return step.value < dealt_until_ || (dealt_until_ == 0 && deals_.empty());
@@ -53,6 +57,8 @@ class DealBook {
   std::vector<Deal> deals_ ABSL_GUARDED_BY(mu_);
   uint64_t dealt_until_ ABSL_GUARDED_BY(mu_) = 0;
   bool retired_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not stated
+  Step epoch_begin_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire::client

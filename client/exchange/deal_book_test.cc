@@ -13,9 +13,10 @@ namespace {
 
 using ::testing::SizeIs;
 
-void AddDeal(uint64_t step, google::protobuf::RepeatedPtrField<Deal>& deals) {
+void AddDeal(uint64_t step, google::protobuf::RepeatedPtrField<Deal>& deals, uint32_t number = 0) {
   Deal& deal = *deals.Add();
   deal.set_step(step);
+  deal.set_number(number > 0 ? number : static_cast<uint32_t>(deals.size()));
   deal.add_members(0);
 }
 
@@ -55,9 +56,9 @@ TEST(DealBookTest, AHeartbeatAddsNewDeals) {
   DealBook book;
   ASSERT_TRUE(book.Reset(Joined(8, {3})).ok());
   HeartbeatReply reply;
-  AddDeal(8, *reply.mutable_deals());
+  AddDeal(8, *reply.mutable_deals(), 2);
   reply.set_dealt_until(20);
-  ASSERT_TRUE(book.Add(Known(book), reply).ok());
+  ASSERT_TRUE(book.Add(reply).ok());
   EXPECT_TRUE(Knows(book, 19));
   ASSERT_THAT(book.DealsAfter(0), SizeIs(2));
   ASSERT_THAT(book.DealsAfter(1), SizeIs(1));
@@ -71,12 +72,47 @@ TEST(DealBookTest, AHeartbeatAddsNewDeals) {
 TEST(DealBookTest, ALateReplyAddsNoDealTwice) {
   DealBook book;
   ASSERT_TRUE(book.Reset(Joined(8, {})).ok());
-  const HeartbeatRequest request = Known(book);
   ASSERT_TRUE(book.Add(Joined(20, {8})).ok());
   HeartbeatReply reply;
   AddDeal(8, *reply.mutable_deals());
-  ASSERT_TRUE(book.Add(request, reply).ok());
+  ASSERT_TRUE(book.Add(reply).ok());
   EXPECT_THAT(book.DealsAfter(0), SizeIs(1));
+}
+
+TEST(DealBookTest, ADealThatBeginsAnEpochReplacesEarlierOnes) {
+  DealBook book;
+  ASSERT_TRUE(book.Reset(Joined(8, {3})).ok());
+  HeartbeatReply reply;
+  AddDeal(40, *reply.mutable_deals(), 7);
+  reply.mutable_deals(0)->set_epoch(2);
+  AddDeal(50, *reply.mutable_deals(), 8);
+  ASSERT_TRUE(book.Add(reply).ok());
+  EXPECT_EQ(Known(book).deal_count(), 8u);
+  ASSERT_THAT(book.DealsAfter(1), SizeIs(2));
+  EXPECT_EQ(book.DealsAfter(1)[0].step(), 40u);
+  EXPECT_THAT(book.DealsAfter(7), SizeIs(1));
+  // A worker that knows the deals keeps them.
+  DealBook other;
+  ASSERT_TRUE(other.Reset(Joined(8, {1, 2, 3, 4, 5, 6, 7})).ok());
+  ASSERT_TRUE(other.Add(reply).ok());
+  EXPECT_THAT(other.DealsAfter(0), SizeIs(8));
+}
+
+TEST(DealBookTest, ADealAfterAMissingOneIsIgnored) {
+  DealBook book;
+  ASSERT_TRUE(book.Reset(Joined(8, {3})).ok());
+  HeartbeatReply reply;
+  AddDeal(50, *reply.mutable_deals(), 3);
+  ASSERT_TRUE(book.Add(reply).ok());
+  EXPECT_EQ(Known(book).deal_count(), 1u);
+}
+
+TEST(DealBookTest, AHeartbeatStatesTheEpochOfTheWorker) {
+  DealBook book;
+  EXPECT_EQ(Known(book).data_epoch(), 0u);
+  book.BeginEpoch(3, Step{70});
+  EXPECT_EQ(Known(book).data_epoch(), 3u);
+  EXPECT_EQ(Known(book).data_epoch_begin(), 70u);
 }
 
 TEST(DealBookTest, AnInvalidDealIsAnError) {
@@ -98,8 +134,8 @@ TEST(DealBookTest, ARetiredWorkerStaysRetired) {
   HeartbeatReply reply;
   EXPECT_FALSE(book.retired());
   reply.set_retired(true);
-  ASSERT_TRUE(book.Add(Known(book), reply).ok());
-  ASSERT_TRUE(book.Add(Known(book), HeartbeatReply()).ok());
+  ASSERT_TRUE(book.Add(reply).ok());
+  ASSERT_TRUE(book.Add(HeartbeatReply()).ok());
   EXPECT_TRUE(book.retired());
 }
 

@@ -337,11 +337,10 @@ void ServerLink::CheckHeartbeat(absl::Time sent, const HeartbeatRequest& request
   }
   // Ignores the reply if the link has joined the server again since. The reply may come from the
   // server's former process.
-  if (Epoch{request.epoch()} == epoch_) CheckReply(sent, request, *reply);
+  if (Epoch{request.epoch()} == epoch_) CheckReply(sent, *reply);
 }
 
-void ServerLink::CheckReply(absl::Time sent, const HeartbeatRequest& request,
-                            const HeartbeatReply& reply) {
+void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
   const Generation generation{reply.generation()};
   if (!AcceptsGeneration(generation)) return;
   if (reply.fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
@@ -351,7 +350,7 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatRequest& request,
   // Before the deals, with which a step can begin.
   if (reply.has_checkpoint_step()) parts_.report.set_checkpoint_step(Step{reply.checkpoint_step()});
   if (server_ == ServerId{0}) {
-    absl::Status dealt = parts_.deals.Add(request, reply);
+    absl::Status dealt = parts_.deals.Add(reply);
     if (!dealt.ok()) return FailForDeals(dealt);
   }
   if (std::exchange(heartbeat_failed_, false)) {

@@ -134,7 +134,7 @@ class ServerLink {
                    const absl::StatusOr<HeartbeatReply>& reply);
   void CheckHeartbeat(absl::Time sent, const HeartbeatRequest& request,
                       const absl::StatusOr<HeartbeatReply>& reply);
-  void CheckReply(absl::Time sent, const HeartbeatRequest& request, const HeartbeatReply& reply);
+  void CheckReply(absl::Time sent, const HeartbeatReply& reply);
   // Fails because of a deal that is not valid.
   void FailForDeals(const absl::Status& status);
   // Records that the server has answered a request, sent at SENT, that proves the worker's number

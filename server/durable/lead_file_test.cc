@@ -20,6 +20,7 @@ LeadState StateOf(const std::vector<uint64_t>& steps) {
   for (const uint64_t step : steps) {
     Deal& deal = *state.add_deals();
     deal.set_step(step);
+    deal.set_number(static_cast<uint32_t>(state.deals_size()));
     deal.add_members(0);
   }
   return state;

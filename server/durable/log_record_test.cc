@@ -66,6 +66,7 @@ Rule SomeRule() {
 DealRecord SomeDeal() {
   DealRecord record;
   record.deal.set_step(70);
+  record.deal.set_number(2);
   record.deal.add_members(0);
   record.deal.add_members(2);
   Deal::Departed& departed = *record.deal.add_departed();

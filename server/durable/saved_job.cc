@@ -200,7 +200,7 @@ absl::Status ReadRest(Files& files, const std::string& folder, const Partition& 
     } else if (const auto* deal = std::get_if<DealRecord>(&record)) {
       // The checkpoint may contain the deal already.
       const bool known =
-          !checkpoint.deals.empty() && checkpoint.deals.back().step() >= deal->deal.step();
+          !checkpoint.deals.empty() && checkpoint.deals.back().number() >= deal->deal.number();
       if (!known) checkpoint.deals.push_back(deal->deal);
     } else if (const auto* lead = std::get_if<LeadRecord>(&record)) {
       checkpoint.lead = *lead;

@@ -13,6 +13,7 @@
 #include "common/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
+#include "proto/deal_check.h"
 #include "server/core/shard.h"
 #include "server/edge/job_status.h"
 #include "server/edge/lead/growth_lead.h"
@@ -411,6 +412,7 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   // server, but not this process.
   if (request.epoch() == identity_.epoch.value) {
     RenewLease(worker, incarnation);
+    DropDeals(request);
     if (precision_ != nullptr && !stopping() && incarnation == membership_.of(worker).incarnation) {
       if (const absl::Status added = precision_->Add(request); !added.ok()) {
         options_.durable->failed(added);
@@ -433,6 +435,14 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
     reply.set_retired(drained || worker.value >= scaler_.target());
   }
   return reply;
+}
+
+void Job::DropDeals(const HeartbeatRequest& request) {
+  if (!leads() || model_.Get() == nullptr || stopping()) return;
+  // The servers and the workers may go back to the newest common checkpoint, but not further.
+  Step limit{kLastDealStep};
+  if (checkpoints_.aligned()) limit = checkpoints_.kept().value_or(Step{});
+  deal_lead_.Drop(request, limit, membership_.Live());
 }
 
 void Job::Leave(LeaveRequest request, Done<LeaveReply> done) {

@@ -222,6 +222,7 @@ class Job {
   absl::Status CheckAdmit(const AdmitRequest& request) const;
   absl::Status CheckClip(const ClipRequest& request) const;
   absl::StatusOr<HeartbeatReply> HandleHeartbeat(const HeartbeatRequest& request);
+  void DropDeals(const HeartbeatRequest& request);
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
   absl::Status CheckLeave(const LeaveRequest& request) const;
   void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);

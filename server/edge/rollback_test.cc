@@ -1011,7 +1011,7 @@ TEST_F(RollbackTest, ALeadForgetsNoReductionAndNoDrain) {
     ASSERT_TRUE(scaled.Get().ok());
     Kill(0);
     ASSERT_TRUE(StartServer(0).ok());
-    AwaitGeneration(2);
+    TickUntil([&] { return Status(0).generation() == 2 && Join(0, w0_).ok(); });
     EXPECT_EQ(Status(0).target_workers(), 1u) << rule;
     for (const Worker* worker : {&w0_, &w1_}) {
       HeartbeatRequest request;

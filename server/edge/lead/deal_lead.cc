@@ -105,6 +105,13 @@ void DealLead::FillIn(const HeartbeatRequest& request, HeartbeatReply& reply) {
   dealer_.FillIn(request.deal_count(), reply);
 }
 
+void DealLead::Drop(const HeartbeatRequest& request, Step limit,
+                    const std::vector<WorkerId>& live) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  dealer_.Drop(request.data_epoch(), Step{request.data_epoch_begin()}, limit, live,
+               [&model](WorkerId worker) { return model->next(worker); });
+}
+
 void DealLead::FillIn(StatusReply& reply) const {
   if (growth_ != nullptr) growth_->FillIn(reply);
 }

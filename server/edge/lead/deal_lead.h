@@ -55,6 +55,9 @@ class DealLead {
   // Add the deals to a reply. REQUIRES: the job has its model.
   void FillIn(JoinReply& reply);
   void FillIn(const HeartbeatRequest& request, HeartbeatReply& reply);
+  // Drops the deals that no worker needs any more, by the epoch that the sender of REQUEST states
+  // (Dealer::Drop). REQUIRES: the job has its model.
+  void Drop(const HeartbeatRequest& request, Step limit, const std::vector<WorkerId>& live);
   // Adds the batch in force to a reply, if it grows.
   void FillIn(StatusReply& reply) const;
 

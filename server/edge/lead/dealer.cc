@@ -11,8 +11,8 @@ namespace {
 // Progress is stored about this often.
 constexpr absl::Duration kSampleInterval = absl::Milliseconds(100);
 
-bool AreEqual(const Deal& a, const Deal& b) {
-  return a.SerializeAsString() == b.SerializeAsString();
+uint32_t NumberAfter(const std::vector<Deal>& deals) {
+  return deals.empty() ? 1 : deals.back().number() + 1;
 }
 
 }  // namespace
@@ -21,20 +21,14 @@ Dealer::Dealer(uint32_t workers, absl::Duration lease) : workers_(workers), leas
 
 void Dealer::Reset(std::vector<Deal> deals) {
   deals_ = std::move(deals);
-  replayed_.clear();
   proposed_.reset();
 }
 
+void Dealer::Replay(const Deal& deal) {
+  if (deal.number() >= NumberAfter(deals_)) deals_.push_back(deal);
+}
+
 void Dealer::Resume(absl::Time now, bool went_back) {
-  // The checkpoint was completed after the first replayed deals, if they are its last ones.
-  size_t known_count = std::min(deals_.size(), replayed_.size());
-  while (!std::equal(deals_.end() - static_cast<ptrdiff_t>(known_count), deals_.end(),
-                     replayed_.begin(), AreEqual)) {
-    --known_count;
-  }
-  deals_.insert(deals_.end(), replayed_.begin() + static_cast<ptrdiff_t>(known_count),
-                replayed_.end());
-  replayed_.clear();
   if (!went_back) known_at_ = now + lease_;
   stated_.clear();
 }
@@ -58,7 +52,9 @@ std::vector<WorkerId> Dealer::members() const {
 
 const Deal* Dealer::At(Step step) const {
   const auto after = std::ranges::upper_bound(deals_, step.value, {}, &Deal::step);
-  return after == deals_.begin() ? nullptr : &*(after - 1);
+  if (after != deals_.begin()) return &*(after - 1);
+  // A deal that begins an epoch replaces earlier ones.
+  return !deals_.empty() && deals_.front().epoch() > 0 ? &deals_.front() : nullptr;
 }
 
 uint32_t Dealer::MemberCountAt(Step step) const {
@@ -131,13 +127,18 @@ std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
   Deal deal;
   deal.set_step(dealt_until_);
   deal.set_accumulate(accumulate());
+  deal.set_number(NumberAfter(deals_));
+  // No plan has the steps before a deal that begins an epoch. A lead that continues from an older
+  // checkpoint may not know that a worker has finished them.
+  const uint64_t least = !deals_.empty() && deals_.front().epoch() > 0 ? deals_.front().step() : 0;
   for (const WorkerId worker : new_members) deal.add_members(worker.value);
   for (const WorkerId worker : last_members) {
     if (std::ranges::binary_search(new_members, worker)) continue;
     Deal::Departed& departed = *deal.add_departed();
     departed.set_worker(worker.value);
     const auto replaced = replaced_.find(worker);
-    departed.set_next((replaced != replaced_.end() ? replaced->second : next(worker)).value);
+    const Step unfinished = replaced != replaced_.end() ? replaced->second : next(worker);
+    departed.set_next(std::max(unfinished.value, least));
   }
   proposed_ = deal;
   return deal;
@@ -146,6 +147,26 @@ std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
 void Dealer::Commit() {
   if (!proposed_.has_value()) return;
   deals_.push_back(*std::exchange(proposed_, std::nullopt));
+}
+
+void Dealer::Drop(uint64_t epoch, Step begin, Step limit, const std::vector<WorkerId>& live,
+                  const std::function<Step(WorkerId)>& next) {
+  const auto after = std::ranges::lower_bound(deals_, begin.value, {}, &Deal::step);
+  // One deal need not be replaced by another.
+  if (epoch == 0 || begin > limit || after - deals_.begin() < 2 || proposed_.has_value()) return;
+  if (epoch <= deals_.front().epoch()) return;
+  const auto unfinished = [&](WorkerId worker) { return next(worker) < begin; };
+  const auto lost_earlier = [&](const auto& replaced) { return replaced.second < begin; };
+  if (std::ranges::any_of(live, unfinished) || std::ranges::any_of(members(), unfinished) ||
+      std::ranges::any_of(replaced_, lost_earlier)) {
+    return;
+  }
+  Deal first = *(after - 1);
+  first.set_step(begin.value);
+  first.set_epoch(epoch);
+  first.clear_departed();
+  deals_.erase(deals_.begin(), after - 1);
+  deals_.front() = std::move(first);
 }
 
 Step Dealer::StepAhead() const {
@@ -169,9 +190,10 @@ void Dealer::FillIn(JoinReply& reply) {
   reply.set_dealt_until(dealt_until_);
 }
 
-void Dealer::FillIn(uint32_t known_count, HeartbeatReply& reply) {
+void Dealer::FillIn(uint32_t known, HeartbeatReply& reply) {
   Promise();
-  for (size_t i = known_count; i < deals_.size(); ++i) *reply.add_deals() = deals_[i];
+  const auto first = std::ranges::upper_bound(deals_, known, {}, &Deal::number);
+  reply.mutable_deals()->Assign(first, deals_.end());
   reply.set_dealt_until(dealt_until_);
 }
 

@@ -16,6 +16,9 @@
 // A deal also states how many batches each worker accumulates in a step. Grow() asks for another
 // number, which the next deal announces.
 //
+// Deals are numbered from 1. When no worker needs the deals before an epoch any more, one deal that
+// begins the epoch replaces them, so that their number stays small.
+//
 // Members often change together: the workers of a run end at nearly the same time. A deal is
 // therefore proposed when the members have not changed for a second.
 //
@@ -48,14 +51,13 @@ class Dealer {
 
   // Replaces all deals by those of a checkpoint.
   void Reset(std::vector<Deal> deals);
-  // Adds a deal of the event log. The deals of the checkpoint may include the first ones of the
-  // log.
-  void Replay(const Deal& deal) { replayed_.push_back(deal); }
+  // Adds a deal of the event log, unless the deals of the checkpoint include it.
+  void Replay(const Deal& deal);
   // Ends the restoration of an earlier process's state. WENT_BACK: the workers forget what they were
   // told, because they join again after a rollback.
   void Resume(absl::Time now, bool went_back = false);
 
-  // Returns all deals, for a checkpoint. The last one may wait for Commit.
+  // Returns the deals, for a checkpoint. The last one may wait for Commit.
   std::vector<Deal> deals() const;
   // Returns the members of the last deal, ascending.
   std::vector<WorkerId> members() const;
@@ -80,6 +82,12 @@ class Dealer {
   // becomes a member again by another deal: the examples of the steps between are dealt anew.
   void Replace(WorkerId worker, Step next) { replaced_.emplace(worker, next); }
 
+  // Records that EPOCH of the data set begins at BEGIN. If the workers in LIVE and the members of the
+  // last deal have finished all earlier steps, the deals before BEGIN are replaced by one. LIMIT: the
+  // workers never go back to an earlier step; BEGIN may not be above it. NEXT: as in Propose.
+  void Drop(uint64_t epoch, Step begin, Step limit, const std::vector<WorkerId>& live,
+            const std::function<Step(WorkerId)>& next);
+
   // From the next deal on, every worker accumulates this number of batches in a step.
   void Grow(uint32_t accumulate) { grown_accumulate_ = accumulate; }
 
@@ -95,10 +103,10 @@ class Dealer {
   void Commit();
   void Withdraw() { proposed_.reset(); }
 
-  // Add the deals and the current dealt_until to a reply. A heartbeat's sender knows the first
-  // KNOWN_COUNT deals.
+  // Add the deals and the current dealt_until to a reply. A heartbeat's sender knows the deals
+  // up to number KNOWN.
   void FillIn(JoinReply& reply);
-  void FillIn(uint32_t known_count, HeartbeatReply& reply);
+  void FillIn(uint32_t known, HeartbeatReply& reply);
 
  private:
   struct Progress {
@@ -118,7 +126,6 @@ class Dealer {
   const uint32_t workers_;
   const absl::Duration lease_;
   std::vector<Deal> deals_;
-  std::vector<Deal> replayed_;
   std::map<WorkerId, Step> replaced_;  // members of the last deal and their lost processes' steps
   std::vector<WorkerId> new_members_;  // in the last call of Propose
   absl::Time same_since_;              // the time of the first call with new_members_

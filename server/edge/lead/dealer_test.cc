@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -210,7 +211,82 @@ Deal DealAt(uint64_t step) {
   Deal deal;
   deal.set_step(step);
   deal.add_members(0);
+  deal.set_number(static_cast<uint32_t>(step));
   return deal;
+}
+
+TEST_F(DealerTest, TheDealsBeforeAnEpochAreReplacedWhenNoWorkerNeedsThem) {
+  std::map<uint32_t, uint64_t> finished = {{0, 60}, {1, 60}, {2, 45}};
+  const auto next = [&finished](WorkerId worker) { return Step{finished[worker.value]}; };
+  const auto drop = [&](uint64_t epoch, uint64_t begin, uint64_t limit = 1000) {
+    dealer_.Drop(epoch, Step{begin}, Step{limit}, Workers({0, 1, 2}), next);
+    return dealer_.deals().size();
+  };
+  Deal two = DealAt(10), four = DealAt(50);
+  two.set_number(1);
+  two.add_members(2);
+  two.add_departed()->set_worker(1);
+  Deal three = DealAt(20);
+  three.set_number(2);
+  three.add_members(1);
+  three.set_accumulate(2);
+  four.set_number(3);
+  dealer_.Reset({two, three, four});
+  EXPECT_EQ(drop(1, 20), 3u) << "only one deal is older";
+  EXPECT_EQ(drop(0, 40), 3u) << "no epoch is stated";
+  EXPECT_EQ(drop(2, 40, 39), 3u) << "the workers may go back to step 39";
+  EXPECT_EQ(drop(3, 48), 3u) << "worker 2 has not finished step 45";
+  dealer_.Replace(WorkerId{0}, Step{30});
+  EXPECT_EQ(drop(2, 40), 3u) << "the examples of a lost process from step 30 on are dealt anew";
+  ASSERT_FALSE(Propose({0, 1}).value().departed().empty());
+  dealer_.Withdraw();
+}
+
+TEST_F(DealerTest, OneDealReplacesThoseBeforeAnEpoch) {
+  Deal two = DealAt(10), three = DealAt(20), four = DealAt(50);
+  two.set_number(1);
+  three.set_number(2);
+  three.add_members(1);
+  three.set_accumulate(2);
+  four.set_number(3);
+  dealer_.Reset({two, three, four});
+  const auto drop = [&](uint64_t epoch, uint64_t begin) {
+    dealer_.Drop(epoch, Step{begin}, Step{1000}, Workers({0, 1, 2}),
+                 [](WorkerId) { return Step{60}; });
+    return dealer_.deals().size();
+  };
+  EXPECT_EQ(drop(2, 40), 2u);
+  const Deal first = dealer_.deals()[0];
+  EXPECT_EQ(first.step(), 40u);
+  EXPECT_EQ(first.epoch(), 2u);
+  EXPECT_EQ(first.number(), 2u);
+  EXPECT_EQ(first.accumulate(), 2u);
+  EXPECT_THAT(first.members(), ElementsAre(0, 1));
+  EXPECT_THAT(first.departed(), IsEmpty());
+  EXPECT_EQ(drop(1, 30), 2u) << "an earlier epoch";
+  EXPECT_EQ(dealer_.MemberCountAt(Step{30}), 2u);
+  HeartbeatReply known, unknown;
+  dealer_.FillIn(2, known);
+  EXPECT_THAT(known.deals(), SizeIs(1));
+  dealer_.FillIn(1, unknown);
+  EXPECT_THAT(unknown.deals(), SizeIs(2));
+  // The log has the replaced deals.
+  dealer_.Replay(three);
+  dealer_.Replay(four);
+  Deal five = DealAt(55);
+  five.set_number(4);
+  dealer_.Replay(five);
+  ASSERT_THAT(dealer_.deals(), SizeIs(3));
+  EXPECT_EQ(dealer_.deals()[2].number(), 4u);
+
+  // The next deal has the next number. No worker departs before the epoch.
+  dealer_.Advance(Step{60}, At(0));
+  dealer_.Replace(WorkerId{0}, Step{3});
+  const auto added = Propose({0, 1});
+  ASSERT_TRUE(added.has_value());
+  EXPECT_EQ(added->number(), 5u);
+  ASSERT_THAT(added->departed(), SizeIs(1));
+  EXPECT_EQ(added->departed(0).next(), 40u);
 }
 
 TEST_F(DealerTest, TheLogContinuesTheDealsOfTheCheckpoint) {
