@@ -11,6 +11,7 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -97,14 +98,24 @@ absl::StatusOr<tcp::acceptor> Listen(asio::io_context& io, const std::string& ad
 // One connection. Lives on the server's thread; its pending operation keeps it alive.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // OPTIONS and CONNECTION_COUNT must outlive the connection.
-  Connection(tcp::socket socket, const HttpOptions& options, size_t& connection_count)
-      : stream_(std::move(socket)), options_(options), connection_count_(connection_count) {
-    ++connection_count_;
+  // The open connections. The first one has waited longest since it was opened or has sent a
+  // complete request.
+  using List = std::list<Connection*>;
+
+  // OPTIONS and OPEN must outlive the connection.
+  Connection(tcp::socket socket, const HttpOptions& options, List& open)
+      : stream_(std::move(socket)), options_(options), open_(open) {
+    open_.splice(open_.end(), self_);
   }
-  ~Connection() { --connection_count_; }
+  ~Connection() { Leave(); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+
+  // Ends the pending operation with an error, which ends the connection.
+  void Close() {
+    Leave();
+    stream_.close();
+  }
 
   void ReadRequest() {
     head_.emplace();
@@ -116,8 +127,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
  private:
+  // Removes the connection from the open ones.
+  void Leave() {
+    if (self_.empty()) self_.splice(self_.end(), open_, place_);
+  }
+
   void OnHead(const error_code& error) {
-    if (!error) return Answer(ReplyOf(head_->get()));
+    if (!error) {
+      if (self_.empty()) open_.splice(open_.end(), open_, place_);
+      return Answer(ReplyOf(head_->get()));
+    }
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
       last_ = true;
       return Answer({.status = 431, .body = "the head of the request is too long\n"});
@@ -179,7 +198,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   beast::tcp_stream stream_;
   const HttpOptions& options_;
-  size_t& connection_count_;
+  List& open_;
+  List self_ = {this};  // empty while the connection is in open_
+  const List::iterator place_ = self_.begin();
   beast::flat_buffer buffer_{2 * HttpServer::kMaxHeadBytes};
   std::optional<http::request_parser<http::empty_body>> head_;
   std::optional<http::response<http::string_body>> answer_;
@@ -217,16 +238,16 @@ class HttpServer::Listening {
         });
       }
       CloseInChildren(socket);
-      // Without a Connection, the end of this function closes the socket.
-      if (connection_count_ < options_.max_connection_count) {
-        std::make_shared<Connection>(std::move(socket), options_, connection_count_)->ReadRequest();
-      }
+      // Idle peers must not keep out others, such as the probe that decides whether this process
+      // lives.
+      if (connections_.size() >= options_.max_connection_count) connections_.front()->Close();
+      std::make_shared<Connection>(std::move(socket), options_, connections_)->ReadRequest();
       Accept();
     });
   }
 
   const HttpOptions options_;
-  size_t connection_count_ = 0;  // only the thread uses it
+  Connection::List connections_;  // only the thread uses it
   std::string address_;
   // Declared after the members that the connections use: its destructor destroys the connections.
   asio::io_context io_{1};

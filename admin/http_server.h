@@ -8,8 +8,8 @@
 //   a head above kMaxHeadBytes        431
 //   a malformed head                  400
 //
-// A connection without a complete request within the timeout is closed. So is every connection
-// beyond the limit, at once.
+// A connection without a complete request within the timeout is closed. So is, for a connection
+// beyond the limit, the one whose last complete request is longest ago.
 #ifndef THINWIRE_ADMIN_HTTP_SERVER_H_
 #define THINWIRE_ADMIN_HTTP_SERVER_H_
 
