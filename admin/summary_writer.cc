@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<SummaryWriter>> SummaryWriter::Create(const std::
   const std::string path =
       absl::StrCat(folder, "/events.out.tfevents.", absl::ToUnixSeconds(clock.Now()), ".",
                    HostName(), ".", getpid());
-  OwnedFile file(std::fopen(path.c_str(), "wbe"));
+  OwnedFile file(std::fopen(path.c_str(), "wbxe"));
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot write"));
   std::unique_ptr<SummaryWriter> writer(new SummaryWriter(path, std::move(file), clock));
   TensorBoardEvent version;

@@ -2,17 +2,16 @@
 
 #include <signal.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "common/exit_code.h"
+#include "common/files/atomic_file.h"
 #include "common/status_macros.h"
 
 namespace thinwire {
@@ -42,7 +41,7 @@ exit "$code")";
 constexpr char kSend[] = R"(tar -C "$1" --mode=go= -chf - . | { shift; exec "$@"; })";
 
 // Writes the output of the command that follows to the file $1.
-constexpr char kReceive[] = R"(file=$1; shift; "$@" >"$file" && sync "$file")";
+constexpr char kReceive[] = R"(file=$1; shift; exec "$@" >"$file")";
 
 std::string Joined(const std::vector<std::string>& words) {
   return absl::StrJoin(words, " ", [](std::string* out, const std::string& word) {
@@ -206,17 +205,14 @@ absl::Status SshHosts::Prepare() {
 
 absl::Status SshHosts::FetchModel(WorkerId worker) {
   const size_t host = SeatOf(&Host::workers, worker.value).host;
-  const std::string temporary = setting_.output.path + ".tmp";
-  const absl::Cleanup remove_temporary = [&] { std::remove(temporary.c_str()); };
-  std::vector<std::string> command = {"/bin/sh", "-c", kReceive, "sh", temporary};
+  AtomicFile file(setting_.output.path);
+  RETURN_IF_ERROR(file.status());
+  std::vector<std::string> command = {"/bin/sh", "-c", kReceive, "sh", file.temporary()};
   const std::vector<std::string> ssh =
       Ssh(host, absl::StrCat("cat ", ShellQuoted(absl::StrCat(FolderOf(host), "/", kModelFile))));
   command.insert(command.end(), ssh.begin(), ssh.end());
   RETURN_IF_ERROR(RunAll({{host, command}}));
-  std::error_code error;
-  std::filesystem::rename(temporary, setting_.output.path, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(setting_.output.path, ": ", error.message()));
+  return file.Commit();
 }
 
 absl::Status SshHosts::RemoveFolders() {

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <span>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -315,15 +313,6 @@ void AddLostResiduals(const RunRecord& record, std::string& table) {
   }
 }
 
-// Returns true if PATH does not exist or is a regular file. A symbolic link is not, because the
-// file would replace the link.
-bool IsReplaceable(const std::string& path) {
-  std::error_code ignored;
-  const auto type = std::filesystem::symlink_status(path, ignored).type();
-  return type == std::filesystem::file_type::regular ||
-         type == std::filesystem::file_type::not_found;
-}
-
 absl::Status DirectWrite(const std::string& path, const std::string& text,
                          std::ios::openmode mode) {
   std::ofstream out(path, std::ios::binary | mode);
@@ -453,14 +442,14 @@ std::string ReportTable(const TrainResult& result) {
 }
 
 absl::Status CheckReportPath(const std::string& path) {
-  if (IsReplaceable(path)) return AtomicFile(path).status();
+  if (IsRegularOrAbsent(path)) return AtomicFile(path).status();
   return DirectWrite(path, "", std::ios::app);
 }
 
 absl::Status WriteReport(const std::string& path, const ordered_json& report) {
   const std::string text =
       report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  if (!IsReplaceable(path)) return DirectWrite(path, text, std::ios::trunc);
+  if (!IsRegularOrAbsent(path)) return DirectWrite(path, text, std::ios::trunc);
   AtomicFile file(path);
   file.Write(std::as_bytes(std::span(text)));
   return file.Commit();

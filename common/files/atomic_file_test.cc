@@ -1,6 +1,7 @@
 #include "common/files/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -56,6 +57,45 @@ TEST_F(AtomicFileTest, AFileIsReplaceableIfItsFolderIsWritable) {
   EXPECT_TRUE(absl::IsNotFound(CheckReplaceable(path_ + ".none/file")));
   EXPECT_FALSE(CheckReplaceable(path_ + "/file").ok()) << "a file is not a folder";
   EXPECT_TRUE(absl::IsInvalidArgument(CheckReplaceable(::testing::TempDir())));
+}
+
+// Expects that AtomicFile writes nothing to PATH.
+void ExpectRefused(const std::string& path, const std::string& kind) {
+  AtomicFile file(path);
+  file.Write(Bytes("new"));
+  const absl::Status status = file.Commit();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << path << ": " << status;
+  EXPECT_NE(status.message().find(kind), std::string::npos) << status;
+}
+
+TEST_F(AtomicFileTest, ALinkIsNeitherFollowedNorReplaced) {
+  const std::string target = path_ + ".target";
+  std::ofstream(target) << "precious";
+  std::filesystem::create_symlink(target, path_ + ".tmp");
+  ExpectRefused(path_, ".tmp: not a regular file (expected a regular file or none, got a symbolic");
+  EXPECT_TRUE(std::filesystem::is_symlink(path_ + ".tmp"));
+  std::filesystem::create_symlink(target, path_ + ".link");
+  ExpectRefused(path_ + ".link", "got a symbolic link)");
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckReplaceable(path_ + ".link")));
+  EXPECT_TRUE(std::filesystem::is_symlink(path_ + ".link"));
+  EXPECT_EQ(Content(target), "precious");
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(AtomicFileTest, APipeAndADeviceAreNotReplaced) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  ExpectRefused(path_, "got a pipe or a socket)");
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckReplaceable("/dev/null")));
+}
+
+TEST_F(AtomicFileTest, AnInterruptedWriteIsReplaced) {
+  std::ofstream(path_ + ".tmp") << "left by a killed process";
+  AtomicFile file(path_, 0600);
+  file.Write(Bytes("new"));
+  EXPECT_EQ(file.Commit(), absl::OkStatus());
+  EXPECT_EQ(Content(path_), "new");
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0600));
 }
 
 TEST_F(AtomicFileTest, AFailedRenameLeavesNoTemporaryFile) {

@@ -1,20 +1,18 @@
 #include "common/tls/authority.h"
 
-#include <fcntl.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
+#include <cstddef>
+#include <deque>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/files/atomic_file.h"
 #include "common/status_macros.h"
 #include "common/tls/certificate.h"
 #include "common/tls/openssl_pointers.h"
@@ -94,25 +92,6 @@ absl::StatusOr<KeyPair> ToPem(X509* certificate, EVP_PKEY* key) {
   return KeyPair{TextOf(certificate_text), TextOf(key_text)};
 }
 
-absl::Status FileError(const std::string& path, int error) {
-  return absl::ErrnoToStatus(error, path);
-}
-
-// Writes TEXT to the new file PATH and flushes it.
-absl::Status WriteNewFile(const std::string& path, const std::string& text, mode_t mode) {
-  unlink(path.c_str());
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-  if (file < 0) return FileError(path, errno);
-  const absl::Cleanup close_file = [file] { close(file); };
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t count = write(file, text.data() + at, text.size() - at);
-    if (count < 0) return FileError(path, errno);
-    at += static_cast<size_t>(count);
-  }
-  if (fsync(file) != 0) return FileError(path, errno);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 Validity Validity::Days(absl::Time now, int days) {
@@ -175,7 +154,7 @@ absl::Status WritePemFiles(const std::string& dir, const std::vector<PemFile>& f
                            bool replace) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
-  if (error) return FileError(dir, error.value());
+  if (error) return absl::ErrnoToStatus(error.value(), dir);
   const auto path_of = [&dir](const PemFile& file) { return absl::StrCat(dir, "/", file.name); };
   for (const PemFile& file : files) {
     if (!replace && std::filesystem::exists(path_of(file), error)) {
@@ -183,16 +162,15 @@ absl::Status WritePemFiles(const std::string& dir, const std::vector<PemFile>& f
           absl::StrCat(path_of(file), ": exists already (expected --force to replace it)"));
     }
   }
+  std::deque<AtomicFile> written;
   for (const PemFile& file : files) {
-    RETURN_IF_ERROR(
-        WriteNewFile(path_of(file) + ".new", file.text, file.secret ? S_IRUSR | S_IWUSR : 0644));
+    AtomicFile& next = written.emplace_back(path_of(file), file.secret ? 0600 : 0644);
+    next.Write(std::as_bytes(std::span(file.text)));
+    RETURN_IF_ERROR(next.Flush());
   }
   // Certificate and key are renamed one directly after the other, so that hardly any reader finds a
   // pair that does not match. Such a reader reads both again later.
-  for (const PemFile& file : files) {
-    const std::string path = path_of(file);
-    if (rename((path + ".new").c_str(), path.c_str()) != 0) return FileError(path, errno);
-  }
+  for (AtomicFile& file : written) RETURN_IF_ERROR(file.Rename());
   return absl::OkStatus();
 }
 
