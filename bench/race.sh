@@ -228,7 +228,7 @@ predict() {
   (on 1 "$bin_dir/cli/thinwire" doctor --insecure --listen 10.77.0.1:7800) > "$work/doctor" 2> "$work/doctor.err" &
   server=$!
   await_listening "$work/doctor" $server || return 1
-  (on 2 "$bin_dir/cli/thinwire" doctor --config "$work/job.textproto" --addresses 10.77.0.1:7800 --json \
+  (on 2 "$bin_dir/cli/thinwire" doctor --config "$work/job.textproto" --addresses 10.77.0.1:7800 --insecure --json \
     --compute "${compute}s" --parameters $((${tensors%\**} * 1024 * 1024))) > "$work/prediction" || return 1
   kill $server 2> /dev/null
   wait $server 2> /dev/null

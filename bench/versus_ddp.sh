@@ -149,7 +149,8 @@ JOB
     await_listening "$work/server-$number.out" $! || return 1
   done
   for number in 0 1; do
-    (on $((number + 1)) "$bin_dir/worker/worker" --config "$work/job.textproto" --worker $number --addresses $addresses) \
+    (on $((number + 1)) "$bin_dir/worker/worker" --config "$work/job.textproto" --worker $number --addresses $addresses \
+      --insecure) \
       > "$work/worker-$number.out" 2> "$work/worker-$number.err" &
     pids="$pids $!"
   done

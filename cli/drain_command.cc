@@ -3,7 +3,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "cli/rpc/call_server.h"
-#include "cli/rpc/server_flags.h"
 #include "common/ids.h"
 #include "proto/control.grpc.pb.h"
 
@@ -26,14 +25,13 @@ constexpr char kExamples[] =
 CLI::App* AddDrain(CLI::App& app, DrainCommand& command) {
   CLI::App* drain =
       app.add_subcommand("drain", "Takes one worker or one server out of a running job");
-  AddAddressesFlag(*drain, command.addresses)->required();
+  AddServerFlags(*drain, command.servers, "an operator's")->required();
   CLI::Option* worker =
       drain->add_option("--worker", command.worker, "The number of the worker that leaves")
           ->type_name("NUMBER");
   drain->add_option("--server", command.server, "The number of the server that stops")
       ->type_name("NUMBER")
       ->excludes(worker);
-  AddCredentialsFlag(*drain, command.credentials, "an operator's");
   drain->footer(kExamples);
   return drain;
 }
@@ -45,9 +43,8 @@ ExitCode RunDrain(const DrainCommand& command, Console& console, std::ostream& o
   }
   DrainRequest request;
   if (command.worker.has_value()) request.set_worker(*command.worker);
-  const absl::StatusOr<DrainReply> reply =
-      CallServer(command.addresses, ServerId{command.server.value_or(0)}, command.credentials,
-                 &Control::Stub::Drain, request);
+  const absl::StatusOr<DrainReply> reply = CallServer(
+      command.servers, ServerId{command.server.value_or(0)}, &Control::Stub::Drain, request);
   if (!reply.ok()) return Fail(console, reply.status());
   if (command.worker.has_value()) {
     out << "worker " << *command.worker

@@ -8,17 +8,17 @@
 #include <ostream>
 #include <string>
 
+#include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
 
 namespace thinwire {
 
 struct DrainCommand {
-  std::string addresses;  // host:port of every server, in their order
+  ServerFlags servers;
   // One of them is set.
   std::optional<uint32_t> worker;
   std::optional<uint32_t> server;
-  std::string credentials;  // folder with an operator's certificate; empty: plaintext
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

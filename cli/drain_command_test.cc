@@ -27,7 +27,7 @@ class DrainCommandTest : public testing::Test {
 };
 
 TEST_F(DrainCommandTest, AWorkerIsDrainedByTheLead) {
-  EXPECT_EQ(Run({.addresses = addresses_, .worker = 3}), ExitCode::kOk) << log_.str();
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}, .worker = 3}), ExitCode::kOk) << log_.str();
   EXPECT_THAT(out_.str(), HasSubstr("worker 3 finishes its step"));
   ASSERT_TRUE(lead_.drained.has_value());
   EXPECT_EQ(lead_.drained->worker(), 3u);
@@ -35,7 +35,7 @@ TEST_F(DrainCommandTest, AWorkerIsDrainedByTheLead) {
 }
 
 TEST_F(DrainCommandTest, AServerDrainsItself) {
-  EXPECT_EQ(Run({.addresses = addresses_, .server = 1}), ExitCode::kOk) << log_.str();
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}, .server = 1}), ExitCode::kOk) << log_.str();
   EXPECT_THAT(out_.str(), HasSubstr("server 1 stops"));
   ASSERT_TRUE(other_.drained.has_value());
   EXPECT_FALSE(other_.drained->has_worker());
@@ -43,24 +43,33 @@ TEST_F(DrainCommandTest, AServerDrainsItself) {
 }
 
 TEST_F(DrainCommandTest, ARefusalNamesTheServer) {
-  EXPECT_EQ(Run({.addresses = addresses_, .worker = 7}), ExitCode::kConfig);
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}, .worker = 7}), ExitCode::kConfig);
   EXPECT_THAT(log_.str(), HasSubstr("server 0 (" + lead_.address() + "): worker 7: not live"));
 }
 
 TEST_F(DrainCommandTest, ATargetIsNeeded) {
-  EXPECT_EQ(Run({.addresses = addresses_}), ExitCode::kUsage);
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}}), ExitCode::kUsage);
   EXPECT_THAT(log_.str(), HasSubstr("--worker, --server: expected one of them, got none"));
 }
 
 TEST_F(DrainCommandTest, AServerThatIsNotListedIsRefused) {
-  EXPECT_EQ(Run({.addresses = addresses_, .server = 2}), ExitCode::kConfig);
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}, .server = 2}), ExitCode::kConfig);
   EXPECT_THAT(log_.str(), HasSubstr("--server: out of range (expected below 2, the number of "
                                     "--addresses, got 2)"));
 }
 
+TEST_F(DrainCommandTest, AServerOnAnotherMachineNeedsCredentialsOrInsecure) {
+  ServerFlags servers = {.addresses = "0.0.0.0:1"};
+  EXPECT_EQ(Run({.servers = servers, .worker = 3}), ExitCode::kConfig);
+  EXPECT_THAT(log_.str(),
+              HasSubstr("--addresses: reachable from other machines without credentials"));
+  servers.insecure = true;
+  EXPECT_EQ(Run({.servers = servers, .worker = 3}), ExitCode::kUnavailable);
+}
+
 TEST_F(DrainCommandTest, AnUnreachableServerIsUnavailable) {
   other_.Stop();
-  EXPECT_EQ(Run({.addresses = addresses_, .server = 1}), ExitCode::kUnavailable);
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}, .server = 1}), ExitCode::kUnavailable);
   EXPECT_THAT(log_.str(), HasSubstr("server 1 (" + other_.address()));
 }
 

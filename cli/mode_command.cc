@@ -4,7 +4,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "cli/rpc/call_server.h"
-#include "cli/rpc/server_flags.h"
 #include "common/ids.h"
 #include "common/text/problems.h"
 #include "proto/control.grpc.pb.h"
@@ -52,7 +51,7 @@ absl::StatusOr<Consistency> SettingsOf(const ModeCommand& command) {
 
 CLI::App* AddMode(CLI::App& app, ModeCommand& command) {
   CLI::App* mode = app.add_subcommand("mode", "Changes the mode of a running job");
-  AddAddressesFlag(*mode, command.addresses)->required();
+  AddServerFlags(*mode, command.servers, "an operator's")->required();
   mode->add_option("--set", command.mode, "The new mode: sync, backup, ssp or async")
       ->type_name("MODE")
       ->check(CLI::IsMember({"sync", "backup", "ssp", "async"}))
@@ -66,7 +65,6 @@ CLI::App* AddMode(CLI::App& app, ModeCommand& command) {
   mode->add_option("--fold_every", command.fold_every,
                    "With --set ssp or async: gradients per update; default 1")
       ->type_name("COUNT");
-  AddCredentialsFlag(*mode, command.credentials, "an operator's");
   mode->footer(kExamples);
   return mode;
 }
@@ -79,8 +77,8 @@ ExitCode RunMode(const ModeCommand& command, Console& console, std::ostream& out
   }
   SetModeRequest request;
   *request.mutable_consistency() = *settings;
-  const absl::StatusOr<SetModeReply> reply = CallServer(
-      command.addresses, ServerId{0}, command.credentials, &Control::Stub::SetMode, request);
+  const absl::StatusOr<SetModeReply> reply =
+      CallServer(command.servers, ServerId{0}, &Control::Stub::SetMode, request);
   if (!reply.ok()) return Fail(console, reply.status());
   out << "mode " << reply->mode() << " -> " << command.mode << " from step " << reply->step()
       << " on" << std::endl;

@@ -8,18 +8,18 @@
 #include <ostream>
 #include <string>
 
+#include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
 
 namespace thinwire {
 
 struct ModeCommand {
-  std::string addresses;  // host:port of every server, in their order; only the first is called
-  std::string mode;       // sync, backup, ssp or async
+  ServerFlags servers;  // only the first is called
+  std::string mode;     // sync, backup, ssp or async
   std::optional<uint32_t> backup;
   std::optional<uint64_t> slack;
   std::optional<uint32_t> fold_every;
-  std::string credentials;  // folder with an operator's certificate; empty: plaintext
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

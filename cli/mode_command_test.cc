@@ -17,7 +17,7 @@ class ModeCommandTest : public testing::Test {
  protected:
   ExitCode Run(ModeCommand command) {
     Console console(messages_, {});
-    command.addresses = lead_.address();
+    command.servers.addresses = lead_.address();
     return RunMode(command, console, out_);
   }
 

@@ -2,7 +2,6 @@
 
 #include "absl/status/statusor.h"
 #include "cli/rpc/call_server.h"
-#include "cli/rpc/server_flags.h"
 #include "common/ids.h"
 #include "proto/control.grpc.pb.h"
 
@@ -22,13 +21,12 @@ constexpr char kExamples[] =
 
 CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
   CLI::App* scale = app.add_subcommand("scale", "Changes the number of workers of a running job");
-  AddAddressesFlag(*scale, command.addresses)->required();
+  AddServerFlags(*scale, command.servers, "an operator's")->required();
   scale
       ->add_option("--workers", command.workers,
                    "The new number of workers, from 1 to max_workers of the job")
       ->type_name("COUNT")
       ->required();
-  AddCredentialsFlag(*scale, command.credentials, "an operator's");
   scale->footer(kExamples);
   return scale;
 }
@@ -36,8 +34,8 @@ CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
 ExitCode RunScale(const ScaleCommand& command, Console& console, std::ostream& out) {
   ScaleRequest request;
   request.set_workers(command.workers);
-  const absl::StatusOr<ScaleReply> before = CallServer(
-      command.addresses, ServerId{0}, command.credentials, &Control::Stub::Scale, request);
+  const absl::StatusOr<ScaleReply> before =
+      CallServer(command.servers, ServerId{0}, &Control::Stub::Scale, request);
   if (!before.ok()) return Fail(console, before.status());
   out << "workers " << before->workers() << " -> " << command.workers << std::endl;
   return ExitCode::kOk;

@@ -7,15 +7,15 @@
 #include <ostream>
 #include <string>
 
+#include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
 
 namespace thinwire {
 
 struct ScaleCommand {
-  std::string addresses;  // host:port of every server, in their order; only the first is called
+  ServerFlags servers;  // only the first is called
   uint32_t workers = 0;
-  std::string credentials;  // folder with an operator's certificate; empty: plaintext
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

@@ -17,7 +17,7 @@ class ScaleCommandTest : public testing::Test {
  protected:
   ExitCode Run(const std::string& addresses, uint32_t workers) {
     Console console(messages_, {});
-    return RunScale({.addresses = addresses, .workers = workers}, console, out_);
+    return RunScale({.servers = {.addresses = addresses}, .workers = workers}, console, out_);
   }
 
   std::ostringstream out_, messages_;

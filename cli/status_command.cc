@@ -17,7 +17,6 @@
 #include "absl/time/time.h"
 #include "admin/server_status.h"
 #include "cli/process/process_set.h"
-#include "cli/rpc/call_server.h"
 #include "cli/rpc/server_calls.h"
 #include "cli/rpc/server_flags.h"
 #include "cli/status_text.h"
@@ -98,9 +97,8 @@ absl::StatusOr<ExitCode> Run(const StatusCommand& command, Console& console, std
   if (command.watch) {
     ASSIGN_OR_RETURN(signals, Signals::Block());
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, SplitAddresses(command.addresses));
-  ASSIGN_OR_RETURN(const Credentials credentials,
-                   Credentials::Load(command.credentials, std::nullopt));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, SplitAddresses(command.servers));
+  ASSIGN_OR_RETURN(const Credentials credentials, LoadCredentials(command.servers));
   StatusView view(command, addresses, credentials, console, out);
   if (!command.watch) return ExitCodeOf(view.Show(kTimeout));
   for (;;) {
@@ -115,13 +113,12 @@ absl::StatusOr<ExitCode> Run(const StatusCommand& command, Console& console, std
 
 CLI::App* AddStatus(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "Shows the state of a running job");
-  AddAddressesFlag(*status, command.addresses)->required();
+  AddServerFlags(*status, command.servers, "a viewer's or operator's")->required();
   status->add_flag("--watch", command.watch,
                    "Shows the state once a second, on a terminal in place");
   status->add_flag("--json", command.json,
                    "Prints the state as JSON, as in /status.json of an admin port. With --watch, "
                    "one line per second");
-  AddCredentialsFlag(*status, command.credentials, "a viewer's or operator's");
   status->footer(kExamples);
   return status;
 }

@@ -6,15 +6,15 @@
 #include <ostream>
 #include <string>
 
+#include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
 
 namespace thinwire {
 
 struct StatusCommand {
-  std::string addresses;    // host:port of every server, in their order
-  std::string credentials;  // folder with a certificate of any role; empty: plaintext
-  bool watch = false;       // shows the status once a second
+  ServerFlags servers;
+  bool watch = false;  // shows the status once a second
   bool json = false;
   bool redraws = false;  // `out` is a terminal: --watch replaces the last text
 };

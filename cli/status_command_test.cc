@@ -29,7 +29,7 @@ class StatusCommandTest : public testing::Test {
 };
 
 TEST_F(StatusCommandTest, TheStatusOfAllServersIsShown) {
-  EXPECT_EQ(Run({.addresses = addresses_}), ExitCode::kOk) << log_.str();
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}}), ExitCode::kOk) << log_.str();
   EXPECT_THAT(out_.str(), HasSubstr("servers     2 of 2 answered\n"));
   EXPECT_THAT(out_.str(), HasSubstr("accepted"));
   EXPECT_EQ(log_.str(), "");
@@ -37,7 +37,7 @@ TEST_F(StatusCommandTest, TheStatusOfAllServersIsShown) {
 
 TEST_F(StatusCommandTest, AServerThatDoesNotAnswerIsShownAsSuch) {
   other_.Stop();
-  EXPECT_EQ(Run({.addresses = addresses_}), ExitCode::kOk);
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}}), ExitCode::kOk);
   EXPECT_THAT(out_.str(), HasSubstr("servers     1 of 2 answered\n"));
   EXPECT_THAT(log_.str(), HasSubstr("error: server 1 (" + other_.address()));
 }
@@ -45,12 +45,12 @@ TEST_F(StatusCommandTest, AServerThatDoesNotAnswerIsShownAsSuch) {
 TEST_F(StatusCommandTest, WithoutAnAnswerTheJobIsUnavailable) {
   lead_.Stop();
   other_.Stop();
-  EXPECT_EQ(Run({.addresses = addresses_}), ExitCode::kUnavailable);
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}}), ExitCode::kUnavailable);
   EXPECT_THAT(out_.str(), HasSubstr("servers     0 of 2 answered\n"));
 }
 
 TEST_F(StatusCommandTest, JsonHasTheStatusOfEachServerAndTheSummary) {
-  EXPECT_EQ(Run({.addresses = addresses_, .json = true}), ExitCode::kOk) << log_.str();
+  EXPECT_EQ(Run({.servers = {.addresses = addresses_}, .json = true}), ExitCode::kOk) << log_.str();
   const auto json = nlohmann::json::parse(out_.str());
   EXPECT_EQ(json["servers"].size(), 2u);
   EXPECT_EQ(json["servers"][1]["status"]["shards"][0]["values"], "2");
@@ -58,7 +58,10 @@ TEST_F(StatusCommandTest, JsonHasTheStatusOfEachServerAndTheSummary) {
 }
 
 TEST_F(StatusCommandTest, AMalformedAddressIsRefused) {
-  EXPECT_EQ(Run({.addresses = "a"}), ExitCode::kConfig);
+  EXPECT_EQ(Run({.servers = {.addresses = "0.0.0.0:1"}}), ExitCode::kConfig);
+  EXPECT_THAT(log_.str(),
+              HasSubstr("--addresses: reachable from other machines without credentials"));
+  EXPECT_EQ(Run({.servers = {.addresses = "a"}}), ExitCode::kConfig);
   EXPECT_THAT(log_.str(), HasSubstr("--addresses: wrong value (expected host:port"));
 }
 

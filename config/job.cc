@@ -402,4 +402,20 @@ bool IsLoopback(std::string_view address) {
          host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+absl::Status CheckPlaintext(const std::string& flag, const std::vector<std::string>& addresses,
+                            bool has_credentials, bool insecure) {
+  if (has_credentials && insecure) {
+    return absl::InvalidArgumentError("--insecure: not valid with --credentials");
+  }
+  if (has_credentials || insecure) return absl::OkStatus();
+  const auto exposed = std::ranges::find_if_not(addresses, IsLoopback);
+  if (exposed == addresses.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag,
+      ": reachable from other machines without credentials (expected --credentials, an address of "
+      "this machine such as 127.0.0.1:7000, or --insecure in a network that nobody else reaches, "
+      "got ",
+      *exposed, ")"));
+}
+
 }  // namespace thinwire

@@ -64,6 +64,13 @@ bool IsAddress(std::string_view address, int least_port);
 // Returns whether ADDRESS (host:port) is reachable from this machine only.
 bool IsLoopback(std::string_view address);
 
+// Checks that a process speaks plaintext with other machines only if it may: every process without
+// credentials, at both ends of a connection, needs --insecure for an address that is not
+// IsLoopback. ADDRESSES is the value of FLAG. Errors: InvalidArgument for the first such address,
+// and for --insecure together with credentials.
+absl::Status CheckPlaintext(const std::string& flag, const std::vector<std::string>& addresses,
+                            bool has_credentials, bool insecure);
+
 }  // namespace thinwire
 
 #endif  // THINWIRE_CONFIG_JOB_H_

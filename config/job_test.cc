@@ -468,6 +468,23 @@ TEST(JobTest, LoopbackAddressesAreThoseOfThisMachine) {
   }
 }
 
+TEST(JobTest, PlaintextWithOtherMachinesNeedsInsecure) {
+  const std::vector<std::string> here = {"127.0.0.1:7000", "localhost:7001"};
+  const std::vector<std::string> there = {"127.0.0.1:7000", "node7:7000"};
+  for (const bool insecure : {false, true}) {
+    EXPECT_EQ(CheckPlaintext("--addresses", here, false, insecure), absl::OkStatus());
+  }
+  EXPECT_EQ(CheckPlaintext("--addresses", there, true, false), absl::OkStatus());
+  EXPECT_EQ(CheckPlaintext("--addresses", there, false, true), absl::OkStatus());
+  EXPECT_EQ(
+      CheckPlaintext("--addresses", there, false, false).message(),
+      "--addresses: reachable from other machines without credentials (expected --credentials, an "
+      "address of this machine such as 127.0.0.1:7000, or --insecure in a network that nobody else "
+      "reaches, got node7:7000)");
+  EXPECT_EQ(CheckPlaintext("--addresses", there, true, true).message(),
+            "--insecure: not valid with --credentials");
+}
+
 TEST(JobTest, EveryServerHasAnAddressOfItsOwn) {
   EXPECT_EQ(ParseAddresses("a:7000,b:7000", 3).status().message(),
             "--addresses: wrong number of servers (expected 3, the value of servers, got 2)");

@@ -242,6 +242,18 @@ TEST_F(SecurityTest, Promise8WithoutCredentialsAServerListensOnLoopbackOnly) {
             "");
 }
 
+TEST_F(SecurityTest, Promise8WithoutCredentialsAWorkerCallsServersOnLoopbackOnly) {
+  ExpectConfigError(
+      "worker/worker", {"--worker", "0", "--addresses", "127.0.0.1:1,0.0.0.0:1"},
+      "--addresses: reachable from other machines without credentials (expected --credentials, an "
+      "address of this machine such as 127.0.0.1:7000, or --insecure in a network that nobody else "
+      "reaches, got 0.0.0.0:1)");
+  ExpectConfigError(
+      "server/server",
+      {"--server", "0", "--listen", "127.0.0.1:0", "--addresses", "127.0.0.1:1,0.0.0.0:1"},
+      "--addresses: reachable from other machines without credentials ");
+}
+
 TEST_F(SecurityTest, Promise8AProcessRefusesTheCertificateOfAnotherProcess) {
   const std::string worker0 = authority_.Write(WorkerIdentity(0));
   const std::string server1 = authority_.Write(ServerIdentity(1));

@@ -135,11 +135,11 @@ command_on() {
   run "$1" "$work/command"
 }
 
-# A worker without credentials does not get in, even at the number of a worker that the job lacks.
+# A worker without credentials does not get in, also if it insists (--insecure), even at the number of a worker that the job lacks.
 after_step_6() {
   local code=0
   sed 's/workers: 4/& start_timeout_seconds: 3/' "$work/own/root/home/user/job.textproto" >"$work/b/root/tmp/plaintext.textproto"
-  command_on b "thinwire-worker --config /tmp/plaintext.textproto --worker 4 --state_dir /tmp/plaintext >/tmp/plaintext.log 2>&1" || code=$?
+  command_on b "THINWIRE_CREDENTIALS= thinwire-worker --config /tmp/plaintext.textproto --worker 4 --insecure --state_dir /tmp/plaintext >/tmp/plaintext.log 2>&1" || code=$?
   [ $code -eq 69 ] || fail "a worker without credentials ends with $code (expected 69): $(tail -n 3 "$work/b/root/tmp/plaintext.log")"
   command_on own "thinwire status" || fail "thinwire status fails after the worker without credentials"
   grep -q "4 of 4 live" <<<"$text" || fail "a worker without credentials changed the job"

@@ -73,6 +73,7 @@ struct Flags {
   uint32_t worker = 0;
   std::string addresses;    // list of all servers' addresses, by server number
   std::string credentials;  // folder; empty: plaintext
+  bool insecure = false;
   std::string state_dir;
   std::string delay;  // value of --delay; empty: the job file sets the delay
   std::string output;
@@ -142,6 +143,8 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
   }
   ASSIGN_OR_RETURN(std::vector<std::string> addresses,
                    ParseAddresses(flags.addresses, spec.server_count));
+  RETURN_IF_ERROR(
+      CheckPlaintext("--addresses", addresses, !flags.credentials.empty(), flags.insecure));
   ASSIGN_OR_RETURN(
       Credentials credentials,
       Credentials::Load(flags.credentials, Identity{Role::kWorker, spec.name, flags.worker}));
@@ -370,6 +373,10 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
     return ExitCode::kConfig;
   }
   for (const std::string& warning : setup->credentials.warnings()) LOG(WARNING) << warning;
+  if (flags.insecure) {
+    LOG(WARNING) << "INSECURE: calling " << flags.addresses
+                 << " without credentials. Everybody on the way can read and change the model";
+  }
   SteadyClock clock;
   UnixClock unix_clock;
   Records records;
@@ -423,6 +430,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "mutual TLS")
       ->type_name("DIR")
       ->envname("THINWIRE_CREDENTIALS");
+  app.add_flag("--insecure", flags.insecure,
+               "Calls servers on other machines without credentials: everybody on the way can read "
+               "and change the model")
+      ->envname("THINWIRE_INSECURE");
   app.add_option(
          "--state_dir", flags.state_dir,
          "The folder in which the worker keeps its state (the residuals and the loss scale), "

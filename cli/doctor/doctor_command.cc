@@ -20,7 +20,6 @@
 #include "cli/doctor/link.h"
 #include "cli/doctor/prediction.h"
 #include "cli/process/process_set.h"
-#include "cli/rpc/call_server.h"
 #include "cli/rpc/server_calls.h"
 #include "cli/rpc/server_flags.h"
 #include "common/ids.h"
@@ -112,10 +111,9 @@ class Examination {
 
  private:
   absl::Status MeasureNetwork() {
-    if (command_.addresses.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, SplitAddresses(command_.addresses));
-    ASSIGN_OR_RETURN(const Credentials credentials,
-                     Credentials::Load(command_.credentials, std::nullopt));
+    if (command_.servers.addresses.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, SplitAddresses(command_.servers));
+    ASSIGN_OR_RETURN(const Credentials credentials, LoadCredentials(command_.servers));
     if (const auto running = FindJob(addresses, credentials, clock_)) {
       value_count_ = running->value_count;
       report_.measured_step = running->step;
@@ -228,18 +226,14 @@ absl::StatusOr<ExitCode> Listen(const DoctorCommand& command, std::ostream& out)
         "--listen: wrong value (expected host:port with a port from 0 to 65535, got \"",
         command.listen, "\")"));
   }
+  const bool secure = !command.servers.credentials.empty();
+  RETURN_IF_ERROR(CheckPlaintext("--listen", {command.listen}, secure, command.servers.insecure));
   ASSIGN_OR_RETURN(const Credentials credentials,
-                   Credentials::Load(command.credentials, std::nullopt));
+                   Credentials::Load(command.servers.credentials, std::nullopt));
   if (credentials.identity().has_value() && credentials.identity()->role != Role::kServer) {
     return absl::InvalidArgumentError(
         absl::StrCat("--credentials: the certificate of another role (expected a server's, got ",
                      credentials.identity()->DnsName(), ")"));
-  }
-  if (command.credentials.empty() && !command.insecure && !IsLoopback(command.listen)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen: reachable from other machines without credentials (expected "
-                     "--credentials or --insecure, got ",
-                     command.listen, ")"));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<LinkListener> listener,
                    LinkListener::Start(command.listen, credentials));
@@ -275,14 +269,7 @@ CLI::App* AddDoctor(CLI::App& app, DoctorCommand& command) {
                    "The job file: its numbers of workers and servers, and its codec settings")
       ->type_name("FILE")
       ->envname("THINWIRE_CONFIG");
-  AddAddressesFlag(*doctor, command.addresses);
-  doctor
-      ->add_option(
-          "--credentials", command.credentials,
-          "The folder with ca.pem, cert.pem and key.pem (thinwire certs). With --listen, a "
-          "server's; otherwise of any role")
-      ->type_name("DIR")
-      ->envname("THINWIRE_CREDENTIALS");
+  AddServerFlags(*doctor, command.servers, "(with --listen) a server's or (otherwise) anybody's");
   doctor
       ->add_option("--state_dir", command.state_dir,
                    "The folder whose disk is measured. If it has the state of a job, the "
@@ -306,8 +293,6 @@ CLI::App* AddDoctor(CLI::App& app, DoctorCommand& command) {
                    "Measures nothing, but listens at this host:port for the doctors of other "
                    "machines, until Ctrl-C")
       ->type_name("ADDRESS");
-  doctor->add_flag("--insecure", command.insecure,
-                   "With --listen: listens for other machines without credentials");
   doctor->footer(kExamples);
   return doctor;
 }

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
 
@@ -15,16 +16,12 @@ namespace thinwire {
 
 struct DoctorCommand {
   std::string config_file;  // the job; empty: the default job
-  // host:port of every server, in their order. A server of a job or another doctor may listen
-  // there.
-  std::string addresses;
-  std::string credentials;  // empty: plaintext
+  ServerFlags servers;      // servers of a job or other doctors
   std::string state_dir;    // empty: the disk is not measured
   std::string compute;  // the time that a worker computes in a step, such as 120ms; empty: unknown
   uint64_t parameters = 0;  // 0: those of the running job or of the state in `state_dir`
   bool json = false;
   std::string listen;  // host:port; empty: measures
-  bool insecure = false;
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

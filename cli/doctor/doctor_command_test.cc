@@ -36,7 +36,7 @@ TEST_F(DoctorCommandTest, WithoutFlagsCodecsAreMeasured) {
 TEST_F(DoctorCommandTest, ALinkAndASizeGiveAPrediction) {
   const auto listener = LinkListener::Start("127.0.0.1:0", Credentials());
   ASSERT_TRUE(listener.ok()) << listener.status();
-  EXPECT_EQ(Run({.addresses = (*listener)->address(),
+  EXPECT_EQ(Run({.servers = {.addresses = (*listener)->address()},
                  .state_dir = testing::TempDir(),
                  .compute = "120ms",
                  .parameters = 100'000,
@@ -55,13 +55,16 @@ TEST_F(DoctorCommandTest, ALinkAndASizeGiveAPrediction) {
 TEST_F(DoctorCommandTest, WrongFlagsAreNamed) {
   EXPECT_EQ(Run({.compute = "long"}), ExitCode::kConfig);
   EXPECT_THAT(log_.str(), HasSubstr("--compute: wrong value (expected a time such as 120ms"));
-  EXPECT_EQ(Run({.addresses = "127.0.0.1:1"}), ExitCode::kUnavailable);
+  EXPECT_EQ(Run({.servers = {.addresses = "127.0.0.1:1"}}), ExitCode::kUnavailable);
   EXPECT_THAT(log_.str(), HasSubstr("server 0 (127.0.0.1:1): "));
 }
 
 TEST_F(DoctorCommandTest, AListenerForOtherMachinesNeedsCredentials) {
   EXPECT_EQ(Run({.listen = "0.0.0.0:0"}), ExitCode::kConfig);
   EXPECT_THAT(log_.str(), HasSubstr("--listen: reachable from other machines without credentials"));
+  EXPECT_EQ(Run({.servers = {.addresses = "0.0.0.0:1"}}), ExitCode::kConfig);
+  EXPECT_THAT(log_.str(),
+              HasSubstr("--addresses: reachable from other machines without credentials"));
 }
 
 }  // namespace

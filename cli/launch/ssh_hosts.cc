@@ -138,7 +138,9 @@ absl::StatusOr<std::vector<std::string>> SshHosts::WorkerCommand(
   std::vector<std::string> command =
       thinwire::WorkerCommand(ProgramsOf(seat.host), absl::StrCat(folder, "/", kJobFile), worker,
                               addresses, output, setting_.state_dir);
-  if (!setting_.plaintext) {
+  if (setting_.plaintext) {
+    command.push_back("--insecure");
+  } else {
     command.insert(command.end(),
                    {"--credentials", absl::StrCat(folder, "/credentials/worker-", worker.value)});
   }

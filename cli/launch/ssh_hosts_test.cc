@@ -152,11 +152,12 @@ TEST_F(SshHostsTest, ProcessesAreNumberedInTheOrderOfTheFile) {
   const auto worker = hosts.WorkerCommand(WorkerId{2}, {"x:1", "y:2", "z:3"});
   ASSERT_TRUE(worker.ok()) << worker.status();
   ASSERT_TRUE(processes.Start("worker", *worker, SignalPath::kInput).ok());
-  EXPECT_EQ(Await(processes, ProcessEvent::Kind::kLine).text,
-            absl::StrCat("--config ", FolderOf(1),
-                         "/job.textproto --worker 2 --addresses x:1,y:2,z:3 --output ", FolderOf(1),
-                         "/model.safetensors --keep best --device cuda:1 --data_dir /data "
-                         "--threads 2"));
+  EXPECT_EQ(
+      Await(processes, ProcessEvent::Kind::kLine).text,
+      absl::StrCat("--config ", FolderOf(1),
+                   "/job.textproto --worker 2 --addresses x:1,y:2,z:3 --output ", FolderOf(1),
+                   "/model.safetensors --keep best --insecure --device cuda:1 --data_dir /data "
+                   "--threads 2"));
   EXPECT_THAT(std::string(hosts.WorkerCommand(WorkerId{4}, {"x:1"}).status().message()),
               HasSubstr("worker 4: no machine"));
   EXPECT_THAT(hosts.Describe(),

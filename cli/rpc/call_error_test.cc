@@ -33,7 +33,8 @@ class CallErrorTest : public testing::Test {
     return dir;
   }
   static absl::Status Drain(const std::string& address, const std::string& credentials) {
-    return CallServer(address, ServerId{0}, credentials, &Control::Stub::Drain, DrainRequest())
+    return CallServer({.addresses = address, .credentials = credentials}, ServerId{0},
+                      &Control::Stub::Drain, DrainRequest())
         .status();
   }
 

@@ -1,25 +1,45 @@
 #include "cli/rpc/server_flags.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "config/job.h"
 
 namespace thinwire {
 
-CLI::Option* AddAddressesFlag(CLI::App& app, std::string& addresses) {
-  return app
-      .add_option("--addresses", addresses,
-                  "host:port of every server, in the order of their numbers, separated by commas")
-      ->type_name("LIST")
-      ->envname("THINWIRE_ADDRESSES");
-}
-
-CLI::Option* AddCredentialsFlag(CLI::App& app, std::string& credentials, const std::string& owner) {
-  return app
-      .add_option("--credentials", credentials,
-                  absl::StrCat("The folder with ", owner,
-                               " ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
-                               "mutual TLS"))
+CLI::Option* AddServerFlags(CLI::App& app, ServerFlags& flags, const std::string& owner) {
+  CLI::Option* addresses =
+      app.add_option(
+             "--addresses", flags.addresses,
+             "host:port of every server, in the order of their numbers, separated by commas")
+          ->type_name("LIST")
+          ->envname("THINWIRE_ADDRESSES");
+  app.add_option("--credentials", flags.credentials,
+                 absl::StrCat("The folder with ", owner,
+                              " ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
+                              "mutual TLS"))
       ->type_name("DIR")
       ->envname("THINWIRE_CREDENTIALS");
+  app.add_flag("--insecure", flags.insecure,
+               "Allows addresses of other machines without credentials: everybody on the way can "
+               "read and change what is sent")
+      ->envname("THINWIRE_INSECURE");
+  return addresses;
+}
+
+absl::StatusOr<std::vector<std::string>> SplitAddresses(const ServerFlags& flags) {
+  const auto count = 1 + std::ranges::count(flags.addresses, ',');
+  return ParseAddresses(flags.addresses, static_cast<uint32_t>(count));
+}
+
+absl::StatusOr<Credentials> LoadCredentials(const ServerFlags& flags) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, SplitAddresses(flags));
+  RETURN_IF_ERROR(
+      CheckPlaintext("--addresses", addresses, !flags.credentials.empty(), flags.insecure));
+  return Credentials::Load(flags.credentials, std::nullopt);
 }
 
 }  // namespace thinwire

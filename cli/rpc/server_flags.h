@@ -4,14 +4,30 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/grpc_credentials.h"
 
 namespace thinwire {
 
-// Adds --addresses, which is not required unless the caller says so.
-CLI::Option* AddAddressesFlag(CLI::App& app, std::string& addresses);
+struct ServerFlags {
+  std::string addresses;    // host:port of every server, in their order
+  std::string credentials;  // folder; empty: plaintext
+  bool insecure = false;    // allows plaintext with other machines
+};
 
-// Adds --credentials. OWNER: whose certificate it is, such as "an operator's".
-CLI::Option* AddCredentialsFlag(CLI::App& app, std::string& credentials, const std::string& owner);
+// Adds --addresses, --credentials and --insecure, and returns --addresses, which is not required
+// unless the caller says so. OWNER: whose certificate it is, such as "an operator's".
+CLI::Option* AddServerFlags(CLI::App& app, ServerFlags& flags, const std::string& owner);
+
+// Returns the entries of --addresses, for a command that does not know the number of servers.
+// Errors: those of ParseAddresses.
+absl::StatusOr<std::vector<std::string>> SplitAddresses(const ServerFlags& flags);
+
+// Returns the credentials for calls of the servers. Errors: those of SplitAddresses, CheckPlaintext
+// and Credentials::Load.
+absl::StatusOr<Credentials> LoadCredentials(const ServerFlags& flags);
 
 }  // namespace thinwire
 
