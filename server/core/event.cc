@@ -38,6 +38,7 @@ void Print(std::ostream& out, const ShutEvent&) { out << "shut"; }
 void Print(std::ostream& out, const ClipEvent& e) {
   out << "clip step " << e.step << " by " << e.factor;
 }
+void Print(std::ostream& out, const PlanEvent& e) { out << "plan " << e.examples << " examples"; }
 
 }  // namespace
 

@@ -109,8 +109,14 @@ struct ClipEvent {
   bool operator==(const ClipEvent&) const = default;
 };
 
+// The schedules of the learning rate are for a run of EXAMPLES examples from now on: the run was
+// resumed with another number of epochs.
+struct PlanEvent {
+  uint64_t examples = 0;
+};
+
 using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent,
-                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent, ClipEvent>;
+                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent, ClipEvent, PlanEvent>;
 
 // Prints EVENT as one line, with the length of the payload instead of its bytes.
 std::ostream& operator<<(std::ostream& out, const Event& event);

@@ -31,6 +31,7 @@ TEST(EventTest, PrintsOnOneLine) {
             "rule ssp(1) of 5, fold_every 1 from step 7");
   EXPECT_EQ(Printed(ShutEvent{}), "shut");
   EXPECT_EQ(Printed(ClipEvent{Step{7}, 0.5}), "clip step 7 by 0.5");
+  EXPECT_EQ(Printed(PlanEvent{300}), "plan 300 examples");
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ struct Shard::State {
   void Handle(const RuleEvent& event, Effects& effects);
   void Handle(const ShutEvent& event, Effects& effects);
   void Handle(const ClipEvent& event, Effects& effects);
+  void Handle(const PlanEvent& event, Effects& effects);
   // Folds the gradient of an accepted push, adjusted by the staleness policy. Sets
   // judgement.uncompensated.
   void FoldPush(const PushEvent& push, Judgement& judgement);
@@ -256,6 +257,8 @@ void Shard::State::Handle(const ShutEvent&, Effects&) {
 void Shard::State::Handle(const ClipEvent& event, Effects&) {
   if (full_until.has_value() && event.step == workers.frontier()) clip_factor = event.factor;
 }
+
+void Shard::State::Handle(const PlanEvent& event, Effects&) { store.Plan(event.examples); }
 
 void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
   Gradient gradient = {.worker = push.worker,

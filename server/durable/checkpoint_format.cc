@@ -95,6 +95,9 @@ CheckpointManifest::Shard ShardEntry(const SavedShard& saved) {
   entry.set_frontier(state.frontier.value);
   entry.set_version(state.store.version.value);
   entry.set_examples(state.store.examples);
+  if (state.store.planned_examples.has_value()) {
+    entry.set_planned_examples(*state.store.planned_examples);
+  }
   entry.set_saturated(state.store.saturated);
   entry.set_saturated_updates(state.store.saturated_updates);
   if (state.published.has_value()) {
@@ -115,6 +118,7 @@ absl::StatusOr<SavedShard> SavedShardOf(const CheckpointManifest::Shard& entry) 
   state.frontier = Step{entry.frontier()};
   state.store.version = Version{entry.version()};
   state.store.examples = entry.examples();
+  if (entry.has_planned_examples()) state.store.planned_examples = entry.planned_examples();
   state.store.saturated = entry.saturated();
   state.store.saturated_updates = entry.saturated_updates();
   if (entry.has_published()) {

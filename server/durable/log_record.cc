@@ -82,6 +82,9 @@ void Set(const OpenEvent&, Head::Shard& shard) { shard.mutable_open(); }
 void Set(const LeaveEvent& event, Head::Shard& shard) { *shard.mutable_leave() = SenderOf(event); }
 void Set(const RuleEvent& event, Head::Shard& shard) { *shard.mutable_rule() = RuleMessage(event); }
 void Set(const ShutEvent&, Head::Shard& shard) { shard.mutable_shut(); }
+void Set(const PlanEvent& event, Head::Shard& shard) {
+  shard.mutable_plan()->set_examples(event.examples);
+}
 void Set(const ClipEvent& event, Head::Shard& shard) {
   shard.mutable_clip()->set_step(event.step.value);
   shard.mutable_clip()->set_factor(event.factor);
@@ -181,6 +184,8 @@ class EventDecoder {
         return ShutEvent{};
       case Head::Shard::kClip:
         return DecodeClip(shard.clip());
+      case Head::Shard::kPlan:
+        return PlanEvent{shard.plan().examples()};
       case Head::Shard::EVENT_NOT_SET:
         break;
     }

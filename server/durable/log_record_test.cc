@@ -92,7 +92,8 @@ std::vector<LogRecord> AllRecords() {
   for (const Event& event : std::vector<Event>{
            SeedEvent{Fp32Payload({1, 2, 3})}, worker.Join(), worker.Read(0), first_read, Push(),
            published, since, sparse_push, worker.PushNothing(3), worker.Expire(), worker.Return(),
-           OpenEvent{}, worker.Leave(), RuleEvent{SomeRule()}, ShutEvent{}, ClipEvent{{9}, 0.25}}) {
+           OpenEvent{}, worker.Leave(), RuleEvent{SomeRule()}, ShutEvent{}, ClipEvent{{9}, 0.25},
+           PlanEvent{300}}) {
     records.push_back(ShardRecord{.shard = {7}, .event = event});
   }
   return records;
@@ -121,7 +122,7 @@ TEST(LogRecord, EveryRecordSurvivesARoundTrip) {
     EXPECT_EQ(EncodeRecord(*decoded), bytes) << "record " << checked_count;
     ++checked_count;
   }
-  EXPECT_EQ(checked_count, 20);
+  EXPECT_EQ(checked_count, 21);
 }
 
 TEST(LogRecord, ARuleKeepsAllFields) {

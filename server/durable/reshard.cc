@@ -193,6 +193,7 @@ absl::StatusOr<ShardSnapshot> NewState(std::span<const Piece> cut, const Progres
   const ShardSnapshot& first = cut[0].shard->state;
   ShardSnapshot state = {.frontier = progress.frontier, .workers = progress.workers};
   if (first.published.has_value()) state.published.emplace();
+  state.store.planned_examples = first.store.planned_examples;
   const size_t slot_count = first.store.updater.slots.size();
   for (const Piece& piece : cut) {
     const ShardSnapshot& old = piece.shard->state;

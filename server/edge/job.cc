@@ -281,6 +281,8 @@ absl::Status Job::CheckJoin(const JoinCall& call) {
   if (!stored_.run().has_value()) {
     stored_.RecordRun(identity_.run, tokens_.key(), request);
     checkpoints_.SaveFirst();
+  } else if (const auto examples = model_.NewPlan(request)) {
+    ApplyToAll(PlanEvent{*examples}, [] {});
   }
   counters_.SetShardCount(model_.Get()->hosts().size());
   if (!first_join_.has_value()) first_join_ = clock_.Now();

@@ -20,6 +20,7 @@
 #include "common/memory/array_bytes.h"
 #include "common/partition.h"
 #include "common/spec/recovery_spec.h"
+#include "common/spec/schedule_spec.h"
 #include "common/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/frame.h"
@@ -140,7 +141,7 @@ class RollbackTest : public testing::Test {
     }
     options.group_updates = {
         {MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.9}).value(),
-         Schedule::Make({.learning_rate = 0.5}).value()}};
+         Schedule::Make(schedule_).value()}};
     auto job = std::make_unique<Job>(options, clock_, std::move(peers));
     const absl::Status status = job->Recover();
     absl::MutexLock lock(&mu_);
@@ -275,7 +276,8 @@ class RollbackTest : public testing::Test {
   }
   absl::StatusOr<JoinReply> Join(uint32_t s, const Worker& worker) {
     const uint64_t run = worker.incarnation == 0 ? 0 : run_;
-    const JoinRequest request = JoinRequestOf(partition_, worker.number, worker.incarnation, run);
+    JoinRequest request = JoinRequestOf(partition_, worker.number, worker.incarnation, run);
+    request.set_planned_examples(planned_examples_);
     Pending<JoinReply> pending;
     servers_[s]->job->Join(
         request, [] { return false; }, pending.done());
@@ -418,6 +420,8 @@ class RollbackTest : public testing::Test {
   Rule rule_ = Rule::Sync(1);
   Durability durability_ = Durability::kCheckpoint;
   double clip_norm_ = 0;
+  ScheduleSpec schedule_ = {.learning_rate = 0.5};
+  uint64_t planned_examples_ = 0;
   const Partition partition_ =
       Partition::Make({{"w", {64, 64}}, {"v", {64, 64}}, {"b", {3}}}, 4096, kServers).value();
   ManualClock clock_;
@@ -757,6 +761,15 @@ class ResumedRunTest : public RollbackTest, public testing::WithParamInterface<D
     }
     for (uint32_t s = 0; s < kServers; ++s) Remove(s);
   }
+  // Starts the servers of a run that was stopped in order, up to where its workers can join.
+  void RestartServers() {
+    StartServers();
+    if (durability_ != Durability::kCheckpoint) return;
+    TickUntil([&] { return Status(0).generation() == 2 && Status(1).generation() == 2; });
+    TickUntil([&] { return Join(0, w0_).status().code() != absl::StatusCode::kUnavailable; });
+    // The Join was that of another process, which has left again.
+    w0_.incarnation = Membership::kIncarnationsPerGeneration + 1;
+  }
 };
 
 TEST_P(ResumedRunTest, AResumedRunHasTheBitsOfAnUninterruptedOne) {
@@ -781,16 +794,42 @@ TEST_P(ResumedRunTest, AResumedRunHasTheBitsOfAnUninterruptedOne) {
   Leave(w0_);
   Leave(w1_);
   StopServers();
-  StartServers();
-  if (durability_ == Durability::kCheckpoint) {
-    TickUntil([&] { return Status(0).generation() == 2 && Status(1).generation() == 2; });
-    TickUntil([&] { return Join(0, w0_).status().code() != absl::StatusCode::kUnavailable; });
-    // The Join was that of another process, which has left again.
-    w0_.incarnation = Membership::kIncarnationsPerGeneration + 1;
-  }
+  RestartServers();
   JoinBoth(4);
   TrainBoth(4, 9);
   EXPECT_EQ(Masters(), uninterrupted);
+}
+
+TEST_P(ResumedRunTest, MoreEpochsMakeTheScheduleLonger) {
+  rule_ = Rule::Sync(2, /*ordered_fold=*/true);
+  durability_ = GetParam();
+  schedule_ = {.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5, .power = 1};
+  planned_examples_ = 32;  // four steps of two workers
+  StartServers();
+  JoinBoth(0);
+  TrainBoth(0, 4);
+  // The masters without their averages, which change without a step of the optimizer.
+  const auto masters = [this] { return Masters().substr(0, Masters().size() / 2); };
+  const std::string finished = masters();
+  Leave(w0_);
+  Leave(w1_);
+  StopServers();
+
+  planned_examples_ = 64;
+  RestartServers();
+  JoinBoth(4);
+  EXPECT_EQ(masters(), finished);
+  TrainBoth(4, 6);
+  const std::string resumed = masters();
+  EXPECT_NE(resumed, finished) << "the learning rate of the new epochs is 0";
+  Leave(w0_);
+  Leave(w1_);
+  if (durability_ == Durability::kLog) {
+    // The log has the events since the start, and the same bits come of them.
+    for (uint32_t s = 0; s < kServers; ++s) Kill(s);
+    StartServers();
+    EXPECT_EQ(masters(), resumed);
+  }
 }
 
 // Each worker leaves the servers in another order.

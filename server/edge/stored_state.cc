@@ -149,6 +149,7 @@ absl::Status StoredState::Restore(const BeginRecord& record) {
                                                     status.message()));
   }
   // The next worker to join states the task, which may have more epochs than before.
+  parts_.model.AwaitPlan();
   run_ = record;
   return absl::OkStatus();
 }

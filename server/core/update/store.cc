@@ -63,6 +63,7 @@ StoreSnapshot Store::Save() {
           .saturated = saturated_,
           .saturated_updates = saturated_updates_,
           .examples = examples_,
+          .planned_examples = planned_examples_,
           .masters = ByteChain(std::as_bytes(masters_), buffer_),
           .updater = updater_.Save()};
 }
@@ -81,6 +82,7 @@ absl::Status Store::Restore(const StoreSnapshot& snapshot) {
   saturated_ = snapshot.saturated;
   saturated_updates_ = snapshot.saturated_updates;
   examples_ = snapshot.examples;
+  planned_examples_ = snapshot.planned_examples.value_or(planned_examples_);
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,9 @@ struct StoreSnapshot {
   Version version;
   bool saturated = false;
   uint64_t saturated_updates = 0;
-  uint64_t examples = 0;  // number of examples in all updates
-  ByteChain masters;      // floats
+  uint64_t examples = 0;                     // number of examples in all updates
+  std::optional<uint64_t> planned_examples;  // nullopt: those of the constructor
+  ByteChain masters;                         // floats
   UpdaterSnapshot updater;
 
   bool operator==(const StoreSnapshot&) const = default;
@@ -50,6 +52,8 @@ class Store {
         std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
         std::vector<size_t> tensor_sizes = {});
 
+  // Replaces the planned length of the run.
+  void Plan(uint64_t examples) { planned_examples_ = examples; }
   // Sets the initial values of the masters. Only the first call has an effect. REQUIRES: PAYLOAD
   // contains value_count values.
   void Seed(const CheckedPayload& payload);
@@ -86,7 +90,7 @@ class Store {
   void TakeBuffer();
 
   const size_t value_count_;
-  const uint64_t planned_examples_;
+  uint64_t planned_examples_;
   const Schedule& schedule_;
 
   bool seeded_ = false;

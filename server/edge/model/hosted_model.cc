@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -145,6 +146,18 @@ absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   return absl::OkStatus();
 }
 
+void ModelSlot::AwaitPlan() {
+  absl::MutexLock lock(&mu_);
+  awaits_plan_ = true;
+}
+
+std::optional<uint64_t> ModelSlot::NewPlan(const JoinRequest& request) {
+  absl::MutexLock lock(&mu_);
+  if (!std::exchange(awaits_plan_, false)) return std::nullopt;
+  planned_examples_ = request.planned_examples();
+  return planned_examples_;
+}
+
 absl::Status ModelSlot::Reserve(uint32_t workers) {
   absl::MutexLock lock(&mu_);
   ASSIGN_OR_RETURN(const int64_t frame_bytes, SharedFrameBytes(model_->partition(), workers));
@@ -171,7 +184,7 @@ absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& m
                                                       ": another model (expected ", Summary(ours),
                                                       ", got ", Summary(theirs), ")"));
   }
-  if (request.planned_examples() != planned_examples_) {
+  if (!awaits_plan_ && request.planned_examples() != planned_examples_) {
     // A worker can repeat its Join at any rate.
     LOG_EVERY_T(WARNING, 1)
         << "worker " << request.worker()

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -134,6 +135,13 @@ class ModelSlot {
   // FailedPrecondition if the model or the number of servers differs.
   absl::Status MakeOrCompare(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // The shards are restored from an earlier process. The first later Join states the planned
+  // examples of the run, which was perhaps resumed with other epochs.
+  void AwaitPlan() ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the planned examples of REQUEST if it is the first Join after AwaitPlan(). Every shard
+  // must then get a PlanEvent. REQUIRES: MakeOrCompare(REQUEST) returned OK.
+  std::optional<uint64_t> NewPlan(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Reserves memory for the connections of WORKERS workers, instead of the earlier number. Errors:
   // InvalidArgument if the model with these workers does not fit into the plan; nothing changes
   // then. REQUIRES: the model exists.
@@ -160,6 +168,7 @@ class ModelSlot {
   mutable absl::Mutex mu_;
   std::shared_ptr<const HostedModel> model_ ABSL_GUARDED_BY(mu_);
   uint64_t planned_examples_ ABSL_GUARDED_BY(mu_) = 0;
+  bool awaits_plan_ ABSL_GUARDED_BY(mu_) = false;
   int64_t frame_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // the bytes in frames_
 };
 
