@@ -158,6 +158,7 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
   if (rollback.has_value()) {
     request.set_incarnation(incarnation_.value);
     request.set_run(run_.value);
+    request.set_had_begun(next_ > Step{});
   }
   const client::JoinWait wait = {
       .start_timeout = rollback.has_value()

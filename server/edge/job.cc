@@ -219,10 +219,21 @@ void Job::ContinueMembers() {
   }
   if (!membership_.Live().empty()) {
     first_join_ = clock_.Now();
+    membership_.AwaitReturn();
   } else {
-    // The run ended or was stopped in order. Training begins again as at the start of the job.
-    ApplyToAll(ShutEvent{}, [] {});
+    BeginAgain();  // the run ended or was stopped in order
   }
+}
+
+void Job::BeginAgain() {
+  for (const auto& [worker, incarnation] : membership_.ExpireAll()) {
+    ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
+  }
+  ApplyToAll(ShutEvent{}, [] {});
+  first_join_.reset();
+  start_timed_out_ = false;
+  had_begun_ = false;
+  admission_.set_begins_again(true);
 }
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done,
@@ -240,6 +251,7 @@ void Job::HandleJoin(const JoinCall& call) {
   if (incarnation == Incarnation{}) return joins_.Add(call);
   status = membership_.Adopt(call.worker(), incarnation, clock_.Now());
   if (!status.ok()) return call.done(status);
+  had_begun_ |= call.request.had_begun();
   AdmitWorker(call, incarnation);
   // Another server may continue from a checkpoint that does not contain the process.
   if (leads()) admission_.Announce(call.worker(), incarnation, clock_.Now(), [](const auto&) {});
@@ -285,7 +297,6 @@ absl::Status Job::CheckJoin(const JoinCall& call) {
     ApplyToAll(PlanEvent{*examples}, [] {});
   }
   counters_.SetShardCount(model_.Get()->hosts().size());
-  if (!first_join_.has_value()) first_join_ = clock_.Now();
   return absl::OkStatus();
 }
 
@@ -304,6 +315,7 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
     membership_ = Membership(options_.rule.max_workers, options_.lease, identity_.generation);
     LOG(INFO) << "admitted to run " << NameOf(identity_.run);
   }
+  if (request.begins_again() && membership_.awaits_return()) BeginAgain();
   const WorkerId worker{request.worker()};
   membership_.Announce(worker, Incarnation{request.incarnation()});
   AdmitReply reply;
@@ -338,6 +350,7 @@ absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
 }
 
 void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
+  if (!first_join_.has_value()) first_join_ = clock_.Now();
   if (const auto more = worker_lines_.Next(clock_.Now())) {
     LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
               << membership_.Live().size() << " of " << scaler_.target() << " workers are live"
@@ -678,8 +691,13 @@ void Job::HandleTick() {
         [](StatusReply& counts) { counts.set_lease_expirations(counts.lease_expirations() + 1); });
     ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
   }
-  DealExamples();
   const std::vector<WorkerId> live = membership_.Live();
+  if (leads() && live.empty() && membership_.awaits_return()) {
+    LOG(INFO) << "no earlier worker process has come back: training waits for all workers";
+    BeginAgain();
+  }
+  if (live.size() >= scaler_.target() || start_timed_out_) admission_.set_begins_again(false);
+  DealExamples();
   if (leads() && model_.Get() != nullptr) {
     scaler_.Tick(live.empty() || live.back().value < scaler_.target());
     RemindServers(now);
@@ -738,20 +756,21 @@ void Job::RemindServers(absl::Time now) {
 
 void Job::OpenAfterTimeout(absl::Time now) {
   if (start_timed_out_ || !first_join_.has_value()) return;
-  if (now - *first_join_ < options_.start_timeout) return;
+  // After a rollback to the first step, the workers that come back do so within a lease.
+  const absl::Duration patience = had_begun_ ? options_.lease : options_.start_timeout;
+  if (now - *first_join_ < patience) return;
   start_timed_out_ = true;
   const size_t live_count = membership_.Live().size();
   const uint32_t target = scaler_.target();
   const std::shared_ptr<const HostedModel> model = model_.Get();
   const auto is_shut = [](const ShardHost&, const Shard& shard) { return shard.open() ? 0 : 1; };
-  model->ForAllShards<int>(is_shut,
-                           [this, model, live_count, target](const std::vector<int>& shut) {
-                             if (std::ranges::find(shut, 1) == shut.end()) return;
-                             model->SubmitToAll(OpenEvent{}, [](const std::vector<Effects>&) {});
-                             LOG(WARNING) << "start_timeout of " << options_.start_timeout
-                                          << " is over: training begins with the " << live_count
-                                          << " of " << target << " workers that are live";
-                           });
+  model->ForAllShards<int>(is_shut, [model, patience, live_count,
+                                     target](const std::vector<int>& shut) {
+    if (std::ranges::find(shut, 1) == shut.end()) return;
+    model->SubmitToAll(OpenEvent{}, [](const std::vector<Effects>&) {});
+    LOG(WARNING) << "no other worker has joined for " << patience << ": training begins with the "
+                 << live_count << " of " << target << " workers that are live";
+  });
 }
 
 void Job::Stop(std::function<void()> done) {

@@ -238,6 +238,9 @@ class Job {
 
   // Continues with the members of the restored state.
   void ContinueMembers();
+  // Training begins as at the start of the job: it waits for all workers, or for start_timeout
+  // after the first Join.
+  void BeginAgain();
   // Renews the lease of a worker's process, from which a message has arrived.
   void RenewLease(WorkerId worker, Incarnation incarnation);
   // Extends all leases by the time for which this process was suspended.
@@ -284,6 +287,7 @@ class Job {
   // Of the lines about single workers, which can join and leave at any rate.
   LogLimit worker_lines_{256, absl::Seconds(1)};
   std::optional<absl::Time> first_join_;
+  bool had_begun_ = false;  // a process that had trained before a rollback has come back
   bool start_timed_out_ = false;
   absl::Time last_wait_notices_;
   absl::Time last_reminder_;

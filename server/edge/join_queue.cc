@@ -34,6 +34,8 @@ bool JoinQueue::TryAnswer(const JoinCall& call) {
     call.done(Abandoned());
     return true;
   }
+  // Whether training waits for all workers is not known yet.
+  if (membership_.awaits_return()) return false;
   const Member before = membership_.of(call.worker());
   const auto assigned = membership_.Assign(call.worker(), call.arrival, clock_.Now());
   if (!assigned.ok()) {

@@ -61,6 +61,7 @@ absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::T
   const bool retired = member.retired && incarnation == member.incarnation;
   Begin(member, incarnation, now);
   member.retired = retired;
+  awaits_return_ = false;
   return absl::OkStatus();
 }
 
@@ -127,6 +128,11 @@ std::vector<Membership::Process> Membership::Retired() const {
 
 void Membership::ExtendLeases(absl::Duration pause) {
   for (Member& member : members_) member.lease_end += pause;
+}
+
+std::vector<Membership::Process> Membership::ExpireAll() {
+  awaits_return_ = false;
+  return Expire(absl::InfiniteFuture());
 }
 
 std::vector<Membership::Process> Membership::Expire(absl::Time now) {

@@ -88,6 +88,13 @@ class Membership {
   // left gets a new lease, and is drained as before.
   void Restore(WorkerId worker, Incarnation assigned, Incarnation incarnation, bool left,
                absl::Time now);
+  // Records that restored processes may come back. Ends with the first call of Adopt, or of
+  // ExpireAll.
+  void AwaitReturn() { awaits_return_ = true; }
+  // Returns whether restored processes may come back and none has.
+  bool awaits_return() const { return awaits_return_; }
+  // Ends all leases: no process comes back. Returns the processes that had valid ones.
+  std::vector<Process> ExpireAll();
   // Continues the draining of a process that an earlier process of this server has begun. Other
   // processes of the worker, and one that has left, are not affected.
   void RestoreRetired(WorkerId worker, Incarnation incarnation);
@@ -119,6 +126,7 @@ class Membership {
   void Begin(Member& member, Incarnation incarnation, absl::Time now);
 
   absl::Duration lease_;
+  bool awaits_return_ = false;
   Incarnation earlier_;  // the largest incarnation that an earlier generation may have assigned
   std::vector<Member> members_;
 };

@@ -503,7 +503,7 @@ TEST_F(RecoveryTest, AnotherRunIsRefusedAndTheNextProcessGetsTheNextIncarnation)
   Kill();
   ASSERT_TRUE(Start().ok());
   EXPECT_EQ(Join(1, run_ + 1).status().code(), absl::StatusCode::kFailedPrecondition);
-  clock_.Advance(absl::Minutes(1));  // the lease of the earlier process ends
+  AdvanceAndTick(absl::Minutes(1));  // the lease of the earlier process ends
   const absl::StatusOr<JoinReply> next = Join();
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(next->incarnation(), 2u);

@@ -70,6 +70,7 @@ struct Worker {
   uint32_t number = 0;
   uint64_t incarnation = 0;
   uint64_t generation = 0;
+  bool had_begun = false;  // JoinRequest.had_begun
   std::vector<std::unique_ptr<TestStream>> streams;
 };
 
@@ -112,7 +113,7 @@ class RollbackTest : public testing::Test {
     options.run = RunId{1000 + starts_};
     options.token_key = absl::StrCat("key ", starts_);
     options.thread_count = 1;
-    options.lease = absl::Hours(1000);
+    options.lease = lease_;
     options.clip_norm = clip_norm_;
     options.durable = DurableOptions{.files = &server.files,
                                      .folder = kFolder,
@@ -196,9 +197,10 @@ class RollbackTest : public testing::Test {
     servers_[s]->job->Status(pending.done());
     return pending.Get().value();
   }
-  void TickLead() {
+  void TickLead() { Tick(0); }
+  void Tick(uint32_t s) {
     absl::Notification done;
-    servers_[0]->job->Tick([&done] { done.Notify(); });
+    servers_[s]->job->Tick([&done] { done.Notify(); });
     done.WaitForNotification();
   }
   // Ticks the lead, and restarts servers in place, until DONE returns true.
@@ -275,13 +277,17 @@ class RollbackTest : public testing::Test {
     EXPECT_TRUE(absl::StrContains(std::string(status.message()), expected)) << status;
   }
   absl::StatusOr<JoinReply> Join(uint32_t s, const Worker& worker) {
+    return StartJoin(s, worker).Get();
+  }
+  Pending<JoinReply> StartJoin(uint32_t s, const Worker& worker) {
     const uint64_t run = worker.incarnation == 0 ? 0 : run_;
     JoinRequest request = JoinRequestOf(partition_, worker.number, worker.incarnation, run);
     request.set_planned_examples(planned_examples_);
+    request.set_had_begun(worker.had_begun);
     Pending<JoinReply> pending;
     servers_[s]->job->Join(
         request, [] { return false; }, pending.done());
-    return pending.Get();
+    return pending;
   }
   // Joins all servers, as a new process or as the one that WORKER is.
   void JoinAll(Worker& worker) {
@@ -420,6 +426,7 @@ class RollbackTest : public testing::Test {
   Rule rule_ = Rule::Sync(1);
   Durability durability_ = Durability::kCheckpoint;
   double clip_norm_ = 0;
+  absl::Duration lease_ = absl::Hours(1000);
   ScheduleSpec schedule_ = {.learning_rate = 0.5};
   uint64_t planned_examples_ = 0;
   const Partition partition_ =
@@ -714,6 +721,39 @@ TEST_F(RollbackTest, AProcessThatTheCheckpointDoesNotKnowMayJoinAgain) {
   AwaitParameters(w1_, 0);
 }
 
+// The shards of a checkpoint of step 0 have not begun to train. A worker that had trained before the
+// rollback waits for the others as long as their leases, not as long as at the start of a job.
+TEST_F(RollbackTest, AfterARollbackToTheFirstStepALostWorkerIsMissedForALeaseOnly) {
+  rule_ = Rule::Sync(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  JoinAll(w1_);
+  SendReads(w1_, 0);
+  AwaitParameters(w0_, 0);
+  AwaitParameters(w1_, 0);
+  lease_ = absl::Seconds(10);
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  w0_.had_begun = true;
+  AwaitGeneration(2);
+  JoinAll(w0_);
+  SendReads(w0_, 0);
+  clock_.Advance(lease_ / 2);
+  JoinAll(w0_);
+  SendReads(w0_, 0);
+  clock_.Advance(lease_ / 2 + absl::Seconds(1));
+  for (uint32_t s = 0; s < kServers; ++s) {
+    Tick(s);
+    bool open = false;  // the strands open the shards later
+    for (int i = 0; i < kMostTicks && !open; ++i) {
+      const StatusReply status = Status(s);
+      open = std::ranges::all_of(status.shards(), [](const auto& shard) { return shard.open(); });
+    }
+    ASSERT_TRUE(open) << "server " << s;
+  }
+  AwaitParameters(w0_, 0);
+}
+
 TEST_F(RollbackTest, AStoppedRunGoesOnFromItsLastStep) {
   StartServers();
   Begin();
@@ -830,6 +870,60 @@ TEST_P(ResumedRunTest, MoreEpochsMakeTheScheduleLonger) {
     StartServers();
     EXPECT_EQ(masters(), resumed);
   }
+}
+
+// All processes are killed. The new worker processes join when the leases of the old ones have
+// ended, and the first of them may not train alone.
+TEST_P(ResumedRunTest, NewProcessesOfAKilledRunWaitForEachOther) {
+  rule_ = Rule::Sync(2, /*ordered_fold=*/true);
+  durability_ = GetParam();
+  StartServers();
+  JoinBoth(0);
+  const bool has_log = durability_ == Durability::kLog;
+  if (!has_log) AwaitCheckpoint(0);
+  const uint64_t step = has_log ? 5 : Announce();
+  TrainBoth(0, step);
+  if (!has_log) AwaitCheckpoint(step);
+  const std::string killed = Masters();
+  for (uint32_t s = 0; s < kServers; ++s) Kill(s);
+
+  lease_ = absl::Seconds(10);
+  StartServers();
+  const uint64_t generation = has_log ? 1 : 2;
+  TickUntil([&] {
+    return Status(0).generation() == generation && Status(1).generation() == generation &&
+           !Status(0).awaits_rollback() && !Status(1).awaits_rollback();
+  });
+  for (Worker* worker : {&w0_, &w1_}) *worker = Worker{.number = worker->number};
+  Pending<JoinReply> joins[] = {StartJoin(0, w0_), StartJoin(0, w1_)};
+  const auto waits = [&](const Worker& worker) {
+    Status(0);  // the lead has handled the Join
+    Pending<JoinReply>& join = joins[worker.number];
+    if (!join.ready()) return true;
+    EXPECT_EQ(join.Get().status().code(), absl::StatusCode::kUnavailable);
+    join = StartJoin(0, worker);
+    return false;
+  };
+  TickUntil([&] { return waits(w0_) && waits(w1_); });
+  clock_.Advance(lease_ + absl::Milliseconds(1));
+  TickUntil([&] { return joins[0].ready() && joins[1].ready(); });
+  for (Worker* worker : {&w0_, &w1_}) {
+    const absl::StatusOr<JoinReply> reply = joins[worker->number].Get();
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    worker->incarnation = reply->incarnation();
+  }
+  JoinAll(w0_);
+  SendReads(w0_, step);
+  clock_.Advance(absl::Seconds(3));
+  for (uint32_t s = 0; s < kServers; ++s) {
+    Tick(s);
+    EXPECT_GT(w0_.streams[s]->NextWaiting().wanted, 0u) << "server " << s;
+  }
+  JoinAll(w1_);
+  SendReads(w1_, step);
+  AwaitParameters(w0_, step);
+  AwaitParameters(w1_, step);
+  EXPECT_EQ(Masters(), killed);
 }
 
 // Each worker leaves the servers in another order.
@@ -1139,6 +1233,7 @@ TEST_F(RollbackTest, InAsyncAServerAdoptsAProcessThatItsCheckpointDoesNotKnow) {
   BeginBeforeTheOtherWorker();
   Kill(0);
   ASSERT_TRUE(StartServer(0).ok());
+  JoinAll(w0_);  // before, the lead does not know whether the run goes on
   JoinAll(w1_);
   EXPECT_EQ(w1_.incarnation, Membership::kIncarnationsPerGeneration + 1);
   Kill(1);

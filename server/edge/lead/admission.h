@@ -55,6 +55,8 @@ class Admission {
     common_.set_run(run.value);
     common_.set_token_key(token_key);
   }
+  // Sets AdmitRequest.begins_again of later announcements.
+  void set_begins_again(bool begins_again) { common_.set_begins_again(begins_again); }
   // Sets the epochs to those that an earlier process of the lead has stored. Ignores the servers
   // that the job does not have.
   void Restore(const std::vector<Epoch>& epochs);
