@@ -218,6 +218,16 @@ absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckp
   return absl::OkStatus();
 }
 
+// Removes the complete checkpoint NAME, which could not be committed. If this fails, a later call of
+// RemoveOld does it.
+void RemoveUncommitted(Files& files, const std::string& folder, const std::string& name) {
+  // LATEST may name it, although its folder was not flushed.
+  const absl::StatusOr<std::string> line = ReadText(files, In(folder, kLatest));
+  if (!line.ok() && !absl::IsNotFound(line.status())) return;
+  if (line.ok() && absl::StartsWith(*line, name)) return;
+  (void)RemoveCheckpoint(files, folder, name);
+}
+
 // Writes CHECKPOINT as the newest one of FOLDER. Links the files of BASE that have the arrays of
 // its shards. Returns the manifest.
 absl::StatusOr<CheckpointManifest> WriteNewest(Files& files, const std::string& folder,
@@ -233,9 +243,11 @@ absl::StatusOr<CheckpointManifest> WriteNewest(Files& files, const std::string& 
     return manifest.status();
   }
   RETURN_IF_ERROR(files.Rename(path + kTemporary, path));
-  RETURN_IF_ERROR(files.SyncFolder(folder));
-  RETURN_IF_ERROR(Commit(files, folder, name, *manifest));
-  return manifest;
+  absl::Status status = files.SyncFolder(folder);
+  if (status.ok()) status = Commit(files, folder, name, *manifest);
+  if (status.ok()) return manifest;
+  RemoveUncommitted(files, folder, name);
+  return status;
 }
 
 // Writes the checkpoint NAME again, as the newest one and under GENERATION.

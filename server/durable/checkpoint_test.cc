@@ -197,6 +197,24 @@ TEST(CheckpointTest, AFullDiskKeepsTheOldCheckpointAndFreesTheSpaceOfTheNewOne) 
   EXPECT_EQ(ReadCheckpoint(files, kFolder).value(), story.checkpoints[0]);
 }
 
+TEST(CheckpointTest, ACheckpointThatLatestCannotNameIsRemoved) {
+  const Story story(1);
+  int failure_count = 0;
+  for (uint64_t free_bytes = 0;; free_bytes += 25) {
+    FaultyFiles files;
+    MakeStateFolder(files);
+    ASSERT_TRUE(WriteCheckpoint(files, kFolder, story.checkpoints[0]).ok());
+    const std::vector<std::string> before = files.List(kFolder).value();
+    files.SetFreeBytes(free_bytes);
+    if (WriteCheckpoint(files, kFolder, story.checkpoints[1]).ok()) break;
+    ++failure_count;
+    std::vector<std::string> after = files.List(kFolder).value();
+    std::erase(after, "LATEST.tmp");
+    ASSERT_EQ(after, before) << free_bytes;
+  }
+  EXPECT_GT(failure_count, 10);
+}
+
 // Returns the paths of all files of the checkpoint NAME, and of LATEST.
 std::vector<std::string> FilesOf(Files& files, const std::string& name) {
   std::vector<std::string> paths = {absl::StrCat(kFolder, "/LATEST")};

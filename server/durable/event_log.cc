@@ -109,6 +109,7 @@ absl::Status EventLog::State::BeginSegment() {
   RETURN_IF_ERROR(segment->Append(ByteChain(header, nullptr)));
   RETURN_IF_ERROR(segment->Sync());
   RETURN_IF_ERROR(files.Rename(unfinished, path));
+  segment->SetPath(path);
   RETURN_IF_ERROR(files.SyncFolder(options.folder));
   segments.push_back(next);
   segment_bytes = header.size();

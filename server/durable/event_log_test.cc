@@ -233,6 +233,22 @@ TEST(EventLog, AFullDiskLosesNoDoneRecord) {
   EXPECT_GT(failure_count, 100);
 }
 
+TEST(EventLog, AnErrorNamesTheSegment) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder(kFolder).ok());
+  absl::Status failure;
+  auto log = EventLog::Open(files, {.folder = kFolder}, 1, [&failure](const absl::Status& status) {
+               failure = status;
+             }).value();
+  files.SetFreeBytes(0);
+  log->Append(Record("lost"), [](LogSequence) {});
+  log->Flush();
+  log.reset();
+  EXPECT_EQ(failure.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(failure.message().find(absl::StrCat(kFolder, "/log-00000000000000000001: ")), 0u)
+      << failure;
+}
+
 TEST(EventLog, RecordsThatAnEndedProcessDidNotFlushAreDurableAfterTheReplay) {
   int replayed_count = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {

@@ -104,8 +104,10 @@ class PosixWritableFile final : public WritableFile {
     return ErrorOf(path_, "cannot flush");
   }
 
+  void SetPath(const std::string& path) override { path_ = path; }
+
  private:
-  const std::string path_;
+  std::string path_;
   const Descriptor file_;
 };
 

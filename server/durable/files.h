@@ -28,6 +28,8 @@ class WritableFile {
   // Flushes all appended bytes to disk. After an error the file must not be used any more: the
   // system may have dropped the bytes, and a second Sync would report success.
   virtual absl::Status Sync() = 0;
+  // The file was renamed to PATH, which later errors state.
+  virtual void SetPath(const std::string& path) = 0;
 };
 
 // A lock on a file, held as long as this object exists or the process lives.

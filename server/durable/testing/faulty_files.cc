@@ -70,13 +70,15 @@ class FaultyFiles::OpenFile final : public WritableFile {
     return files_.End(path_);
   }
 
+  void SetPath(const std::string& path) override { path_ = path; }
+
  private:
   absl::Status CheckOpen() const ABSL_SHARED_LOCKS_REQUIRED(files_.mu_) {
     return start_ == files_.starts_ ? absl::OkStatus() : CrashError(path_);
   }
 
   FaultyFiles& files_;
-  const std::string path_;
+  std::string path_;
   const NodePointer node_;
   const uint64_t start_;
 };
