@@ -27,6 +27,7 @@
 #include "proto/checkpoint.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/reshard.h"
+#include "server/durable/saved_job.h"
 
 namespace thinwire {
 namespace {
@@ -68,6 +69,19 @@ ExitCode Report(const absl::Status& status, std::ostream& err) {
   return ExitCodeOf(status);
 }
 
+// Returns whether SERVER is one of the job in DIR that has no shards. With durability: log, such a
+// server has no checkpoint.
+bool HasNoShards(Files& files, const std::string& dir, uint32_t server) {
+  const std::string first = ServerFolder(dir, 0);
+  const absl::StatusOr<std::string> name = NewestCheckpoint(files, first);
+  if (!name.ok()) return false;
+  const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, first, *name);
+  if (!manifest.ok()) return false;
+  const absl::StatusOr<Partition> partition = PartitionOfJoin(manifest->join());
+  return partition.ok() && server < partition->server_count() &&
+         partition->ShardsOf(ServerId{server}).empty();
+}
+
 // Calls SHOW(folder) with the folder of each server in DIR. Reports all errors, and returns the
 // exit code of the last one.
 template <typename Show>
@@ -77,6 +91,7 @@ ExitCode ForEachServer(Files& files, const std::string& dir, std::ostream& err, 
   ExitCode code = ExitCode::kOk;
   for (const uint32_t server : *servers) {
     const absl::Status status = show(ServerFolder(dir, server));
+    if (absl::IsNotFound(status) && HasNoShards(files, dir, server)) continue;
     if (!status.ok()) code = Report(status, err);
   }
   return code;
@@ -199,8 +214,8 @@ absl::StatusOr<Partition> PartitionOf(const JoinRequest& join, const std::string
 struct Model {
   std::vector<TensorShape> shapes;
   std::vector<std::vector<std::byte>> tensors;  // fp32
-  Range versions;
-  bool averaged = false;  // TENSORS are the averages of the parameters
+  Range steps, versions;                        // of the shards
+  bool averaged = false;                        // TENSORS are the averages of the parameters
 };
 
 // Copies the averages of the checkpoint of one server to MODEL, or the masters if there are no
@@ -231,6 +246,7 @@ absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition,
       values.Sub(at, length).CopyTo(tensor.subspan(segment.offset * sizeof(float), length));
       at += length;
     }
+    model.steps.Add(saved.state.frontier.value);
     model.versions.Add(store.version.value);
     model.averaged |= averaged;
   }
@@ -239,17 +255,19 @@ absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition,
 
 // MASTERS: as for AddServer().
 absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir, bool masters) {
-  const std::string first_folder = ServerFolder(dir, 0);
-  ASSIGN_OR_RETURN(const std::string first_name, NewestCheckpoint(files, first_folder));
-  ASSIGN_OR_RETURN(const CheckpointManifest first, ReadManifest(files, first_folder, first_name));
-  ASSIGN_OR_RETURN(const Partition partition, PartitionOf(first.join(), first_folder));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ChooseCheckpoints(files, dir));
+  ASSIGN_OR_RETURN(const CheckpointManifest first,
+                   ReadManifest(files, ServerFolder(dir, 0), names[0]));
+  ASSIGN_OR_RETURN(const Partition partition, PartitionOf(first.join(), ServerFolder(dir, 0)));
   Model model = {.shapes = partition.tensors()};
   for (const TensorShape& shape : model.shapes) {
     model.tensors.emplace_back(shape.value_count() * sizeof(float));
   }
-  for (uint32_t server = 0; server < partition.server_count(); ++server) {
+  for (uint32_t server = 0; server < names.size(); ++server) {
+    if (names[server].empty()) continue;
     const std::string folder = ServerFolder(dir, server);
-    ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(files, folder));
+    ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                     ReadNamedCheckpoint(files, folder, names[server]));
     if (checkpoint.run.run.value != first.run() || checkpoint.server != ServerId{server}) {
       return absl::DataLossError(absl::StrFormat(
           "%s: another server's checkpoint (expected server %u of run %016x, got "
@@ -351,14 +369,15 @@ ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::strin
                           bool masters, std::ostream& out, std::ostream& err) {
   const absl::StatusOr<Model> model = ReadModel(files, dir, masters);
   if (!model.ok()) return Report(model.status(), err);
-  if (model->versions.least != model->versions.most) {
-    err << "warning: the shards have different versions (" << model->versions.Text()
+  // At the end of a run, the frontiers may differ by the order in which the workers left.
+  if (model->steps.least < model->steps.most && model->versions.least < model->versions.most) {
+    err << "warning: the shards have different steps (" << model->steps.Text()
         << "), so the parameters are not those of one step" << std::endl;
   }
   if (const absl::Status status = WriteModel(*model, file); !status.ok()) {
     return Report(status, err);
   }
-  out << file << ": " << model->tensors.size() << " tensors, version " << model->versions.Text()
+  out << file << ": " << model->tensors.size() << " tensors, step " << model->steps.Text()
       << (model->averaged ? ", averages of the parameters" : "") << std::endl;
   return ExitCode::kOk;
 }

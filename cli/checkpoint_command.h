@@ -49,9 +49,10 @@ ExitCode InspectCheckpoints(Files& files, const std::string& dir, std::ostream& 
 ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& out,
                            std::ostream& err);
 
-// Writes the parameters of the newest checkpoints of all servers to the safetensors file FILE, one
-// tensor of the model after the other. In a job with a parameter_average these are the averages,
-// unless MASTERS is true. Prints a warning to `err` if the shards have different versions.
+// Writes the parameters of the newest checkpoints that belong together (ChooseCheckpoints,
+// saved_job.h) to the safetensors file FILE, one tensor of the model after the other. In a job with
+// a parameter_average these are the averages, unless MASTERS is true. Prints a warning to `err` if
+// the shards have different steps.
 ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
                           bool masters, std::ostream& out, std::ostream& err);
 

@@ -55,6 +55,7 @@ class CheckpointCommandTest : public testing::Test {
     join.set_servers(kServers);
     join.set_shard_size(partition_.shard_size());
     SetTensors(partition_.tensors(), join);
+    join.mutable_config()->mutable_consistency()->set_mode(mode_);
     checkpoint.members = {{.worker = WorkerId{1}, .incarnation = Incarnation{3}}};
     for (const ShardId shard : partition_.ShardsOf(ServerId{server})) {
       std::vector<float> masters;
@@ -79,9 +80,10 @@ class CheckpointCommandTest : public testing::Test {
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  const Partition partition_ =
+  Partition partition_ =
       Partition::Make({{"w", {90, 100}}, {"b", {100}}, {"v", {100, 10}}, {"c", {}}}, 4096, kServers)
           .value();
+  Consistency::Mode::Value mode_ = Consistency::Mode::sync;
   FaultyFiles files_;
   std::ostringstream out_;
   std::ostringstream err_;
@@ -145,7 +147,7 @@ TEST_F(CheckpointCommandTest, ExportWritesTheWholeModel) {
   EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk)
       << err_.str();
   EXPECT_EQ(err_.str(), "");
-  EXPECT_EQ(out_.str(), file + ": 4 tensors, version 5\n");
+  EXPECT_EQ(out_.str(), file + ": 4 tensors, step 5\n");
   std::ifstream stream(file, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(stream), {});
   const auto index =
@@ -173,7 +175,7 @@ TEST_F(CheckpointCommandTest, ExportWritesTheAveragesOrTheMasters) {
   for (const bool masters : {false, true}) {
     out_.str("");
     EXPECT_EQ(ExportCheckpoint(files_, "state", file, masters, out_, err_), ExitCode::kOk);
-    EXPECT_EQ(out_.str(), absl::StrCat(file, ": 4 tensors, version 5",
+    EXPECT_EQ(out_.str(), absl::StrCat(file, ": 4 tensors, step 5",
                                        masters ? "\n" : ", averages of the parameters\n"));
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(stream), {});
@@ -186,13 +188,40 @@ TEST_F(CheckpointCommandTest, ExportWritesTheAveragesOrTheMasters) {
   }
 }
 
-TEST_F(CheckpointCommandTest, ExportWarnsIfTheVersionsDiffer) {
+// A server was killed before it had its next checkpoint.
+TEST_F(CheckpointCommandTest, ExportWritesTheNewestStepOfAllServers) {
+  Write(0, 5);
+  Write(0, 6);
+  Write(1, 5);
+  const std::string file = testing::TempDir() + "/exported.safetensors";
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk)
+      << err_.str();
+  EXPECT_EQ(out_.str(), file + ": 4 tensors, step 5\n");
+  EXPECT_EQ(err_.str(), "");
+}
+
+TEST_F(CheckpointCommandTest, ExportRefusesServersWithoutACommonStep) {
+  Write(0, 5);
+  Write(0, 6);
+  Write(1, 4);
+  Write(1, 7);
+  const std::string file = testing::TempDir() + "/mixed.safetensors";
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
+            ExitCode::kConfig);
+  EXPECT_EQ(err_.str(),
+            "state: the servers have no newest checkpoint of the same step (server 0 has steps 6, "
+            "5; server 1 has steps 7, 4); resume the run with servers: 2 and stop it first\n");
+  EXPECT_FALSE(std::ifstream(file).is_open());
+}
+
+TEST_F(CheckpointCommandTest, InAsyncExportWarnsIfTheStepsDiffer) {
+  mode_ = Consistency::Mode::async;
   Write(0, 5);
   Write(1, 6);
   const std::string file = testing::TempDir() + "/exported.safetensors";
   EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk);
   EXPECT_EQ(err_.str(),
-            "warning: the shards have different versions (5-6), so the parameters are not those of "
+            "warning: the shards have different steps (5-6), so the parameters are not those of "
             "one step\n");
 }
 
@@ -201,15 +230,25 @@ TEST_F(CheckpointCommandTest, ExportRefusesAnIncompleteJob) {
   const std::string file = testing::TempDir() + "/refused.safetensors";
   EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
             ExitCode::kConfig);
-  EXPECT_EQ(err_.str(), "state/server-1: no checkpoint\n");
+  EXPECT_EQ(err_.str(), "state/server-1: no checkpoint (expected one per server)\n");
   Write(1, 5, /*run=*/8);
   err_.str("");
   EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
             ExitCode::kConfig);
-  EXPECT_EQ(err_.str(),
-            "state/server-1: another server's checkpoint (expected server 1 of run "
-            "0000000000000007, got server 1 of run 0000000000000008)\n");
+  EXPECT_EQ(err_.str(), "state/server-1: a checkpoint of another run\n");
   EXPECT_FALSE(std::ifstream(file).is_open());
+}
+
+TEST_F(CheckpointCommandTest, AServerWithoutShardsNeedsNoCheckpoint) {
+  partition_ = Partition::Make({{"w", {10}}}, 4096, kServers).value();
+  Write(0, 5);
+  ASSERT_TRUE(partition_.ShardsOf(ServerId{1}).empty());
+  EXPECT_EQ(PrintCheckpoints(files_, "state", out_, err_), ExitCode::kOk);
+  EXPECT_EQ(InspectCheckpoints(files_, "state", out_, err_), ExitCode::kOk);
+  EXPECT_EQ(VerifyCheckpoints(files_, "state", out_, err_), ExitCode::kOk);
+  const std::string file = testing::TempDir() + "/small.safetensors";
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk);
+  EXPECT_EQ(err_.str(), "");
 }
 
 TEST_F(CheckpointCommandTest, AFolderWithoutServersIsRefused) {

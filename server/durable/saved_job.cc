@@ -38,8 +38,21 @@ struct Candidate {
   CheckpointManifest manifest;
 };
 
-bool ByRound(const JoinRequest& join) {
-  const Consistency::Mode::Value mode = join.config().consistency().mode();
+// The checkpoints of all servers of a job.
+struct Candidates {
+  CheckpointManifest first;  // of the newest checkpoint of server 0
+  Partition partition;
+  // By server number, the newest first. None if the server has no shards.
+  std::vector<std::vector<Candidate>> servers;
+};
+
+// Returns whether the job of MANIFEST is in mode sync or backup. An operator may have changed the
+// mode of the job file.
+bool ByRound(const CheckpointManifest& manifest) {
+  if (!manifest.shards().empty() && manifest.shards(0).has_rule()) {
+    return !manifest.shards(0).rule().by_push();
+  }
+  const Consistency::Mode::Value mode = manifest.join().config().consistency().mode();
   return mode == Consistency::Mode::sync || mode == Consistency::Mode::backup;
 }
 
@@ -84,17 +97,18 @@ absl::StatusOr<std::vector<Candidate>> CandidatesOf(Files& files, const std::str
   return candidates;
 }
 
-// Returns the candidate at POINT, or null. A server without shards has every point.
+// Returns the candidate at POINT, or null.
 const Candidate* Find(const std::vector<Candidate>& candidates, Point point) {
-  if (candidates[0].manifest.shards().empty()) return &candidates[0];
   const auto found = std::ranges::find_if(
       candidates, [&](const Candidate& c) { return PointOf(c.manifest) == point; });
   return found == candidates.end() ? nullptr : &*found;
 }
 
-// Returns the newest checkpoints of one generation and step, one per server, or an empty vector if
-// there are none.
-std::vector<const Candidate*> NewestCommon(const std::vector<std::vector<Candidate>>& servers) {
+// One checkpoint of each server; null for a server without shards.
+using Choice = std::vector<const Candidate*>;
+
+// Returns the newest checkpoints of one generation and step, or an empty vector if there are none.
+Choice NewestCommon(const std::vector<std::vector<Candidate>>& servers) {
   std::vector<Point> points;
   for (const std::vector<Candidate>& candidates : servers) {
     for (const Candidate& candidate : candidates) {
@@ -103,10 +117,10 @@ std::vector<const Candidate*> NewestCommon(const std::vector<std::vector<Candida
   }
   std::ranges::sort(points, std::ranges::greater());
   for (const Point& point : points) {
-    std::vector<const Candidate*> chosen;
+    Choice chosen;
     for (const std::vector<Candidate>& candidates : servers) {
       const Candidate* const found = Find(candidates, point);
-      if (found != nullptr) chosen.push_back(found);
+      if (found != nullptr || candidates.empty()) chosen.push_back(found);
     }
     if (chosen.size() == servers.size()) return chosen;
   }
@@ -116,9 +130,10 @@ std::vector<const Candidate*> NewestCommon(const std::vector<std::vector<Candida
 // Returns whether the checkpoints are of one generation, every worker has left every shard, and the
 // shards agree on the steps that each worker has finished. The frontiers of such shards may differ,
 // because workers leave the servers in different orders.
-bool EndedTogether(const std::vector<const Candidate*>& servers) {
+bool EndedTogether(const Choice& servers) {
   const CheckpointManifest::Shard* first = nullptr;
   for (const Candidate* server : servers) {
+    if (server == nullptr) continue;
     if (server->manifest.generation() != servers[0]->manifest.generation()) return false;
     for (const CheckpointManifest::Shard& shard : server->manifest.shards()) {
       if (first == nullptr) first = &shard;
@@ -147,22 +162,28 @@ std::string StepsText(const std::vector<Candidate>& candidates) {
   return absl::StrCat("steps ", absl::StrJoin(steps, ", "));
 }
 
-absl::StatusOr<std::vector<const Candidate*>> Choose(
-    const std::string& dir, const std::vector<std::vector<Candidate>>& servers,
-    const JoinRequest& join) {
-  std::vector<const Candidate*> newest;
-  for (const std::vector<Candidate>& candidates : servers) newest.push_back(&candidates[0]);
-  if (!ByRound(join) || EndedTogether(newest)) return newest;
-  std::vector<const Candidate*> common = NewestCommon(servers);
-  // With a log, older checkpoints lack events that were acknowledged.
-  if (!common.empty() && (!HasLog(join) || common == newest)) return common;
-  std::vector<std::string> steps;
-  for (size_t s = 0; s < servers.size(); ++s) {
-    steps.push_back(absl::StrCat("server ", s, " has ", StepsText(servers[s])));
+// Returns the steps of the checkpoints of all servers: "server 0 has steps 12, 10; server 1 ...".
+std::string StepsOfServers(const Candidates& job) {
+  std::vector<std::string> texts;
+  for (size_t s = 0; s < job.servers.size(); ++s) {
+    if (job.servers[s].empty()) continue;
+    texts.push_back(absl::StrCat("server ", s, " has ", StepsText(job.servers[s])));
   }
+  return absl::StrJoin(texts, "; ");
+}
+
+// Returns the checkpoints that belong together. ONLY_NEWEST: older ones lack events.
+absl::StatusOr<Choice> Choose(const std::string& dir, const Candidates& job, bool only_newest) {
+  Choice newest;
+  for (const std::vector<Candidate>& candidates : job.servers) {
+    newest.push_back(candidates.empty() ? nullptr : &candidates[0]);
+  }
+  if (!ByRound(job.first) || EndedTogether(newest)) return newest;
+  Choice common = NewestCommon(job.servers);
+  if (!common.empty() && (!only_newest || common == newest)) return common;
   return absl::FailedPreconditionError(absl::StrCat(
-      dir, ": the servers have no newest checkpoint of the same step (", absl::StrJoin(steps, "; "),
-      "); resume the run with servers: ", servers.size(), " and stop it first"));
+      dir, ": the servers have no newest checkpoint of the same step (", StepsOfServers(job),
+      "); resume the run with servers: ", job.servers.size(), " and stop it first"));
 }
 
 // Adds a member of the event log to CHECKPOINT.
@@ -231,6 +252,64 @@ absl::StatusOr<std::unique_ptr<FileLock>> LockFolder(Files& files, const std::st
   return lock;
 }
 
+// Returns the manifest of the newest checkpoint of server 0, which describes the whole job.
+absl::StatusOr<CheckpointManifest> FirstManifest(Files& files, const std::string& dir) {
+  const std::string folder = StateFolderPath(dir, ServerId{0});
+  ASSIGN_OR_RETURN(const std::string name, NewestCheckpoint(files, folder));
+  return ReadManifest(files, folder, name);
+}
+
+// Locks the folders of all servers.
+absl::StatusOr<std::vector<std::unique_ptr<FileLock>>> LockFolders(Files& files,
+                                                                   const std::string& dir) {
+  ASSIGN_OR_RETURN(const CheckpointManifest first, FirstManifest(files, dir));
+  std::vector<std::unique_ptr<FileLock>> locks;
+  for (uint32_t s = 0; s < first.join().servers(); ++s) {
+    ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock,
+                     LockFolder(files, StateFolderPath(dir, ServerId{s}), s));
+    locks.push_back(std::move(lock));
+  }
+  return locks;
+}
+
+absl::StatusOr<Candidates> FindCandidates(Files& files, const std::string& dir) {
+  ASSIGN_OR_RETURN(CheckpointManifest first, FirstManifest(files, dir));
+  absl::StatusOr<Partition> partition = PartitionOfJoin(first.join());
+  if (!partition.ok()) {
+    return absl::DataLossError(absl::StrCat(StateFolderPath(dir, ServerId{0}), ": ",
+                                            std::string(partition.status().message())));
+  }
+  Candidates job = {.first = std::move(first), .partition = *std::move(partition), .servers = {}};
+  job.servers.resize(job.partition.server_count());
+  for (uint32_t s = 0; s < job.servers.size(); ++s) {
+    if (job.partition.ShardsOf(ServerId{s}).empty()) continue;
+    ASSIGN_OR_RETURN(job.servers[s],
+                     CandidatesOf(files, StateFolderPath(dir, ServerId{s}), job.first.run()));
+  }
+  return job;
+}
+
+// Reads the checkpoints CHOSEN to SAVED.
+absl::Status ReadChosen(Files& files, const std::string& dir, const Choice& chosen,
+                        SavedJob& saved) {
+  saved.least_step = Step{std::numeric_limits<uint64_t>::max()};
+  for (uint32_t s = 0; s < chosen.size(); ++s) {
+    Checkpoint checkpoint;
+    if (chosen[s] == nullptr) {
+      checkpoint = {.server = ServerId{s}, .run = saved.servers[0].run};
+    } else {
+      ASSIGN_OR_RETURN(checkpoint, ReadNamedCheckpoint(files, StateFolderPath(dir, ServerId{s}),
+                                                       chosen[s]->name));
+    }
+    for (const SavedShard& shard : checkpoint.shards) {
+      saved.least_step = std::min(saved.least_step, shard.state.frontier);
+      saved.largest_step = std::max(saved.largest_step, shard.state.frontier);
+    }
+    saved.servers.push_back(std::move(checkpoint));
+  }
+  return absl::OkStatus();
+}
+
 // Returns 3 for "server-3" with the prefix START "server-", and nullopt for any other name.
 std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
   uint32_t number = 0;
@@ -269,39 +348,30 @@ uint64_t NextNumber(const std::vector<std::string>& names) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> ChooseCheckpoints(Files& files, const std::string& dir) {
+  ASSIGN_OR_RETURN(const Candidates job, FindCandidates(files, dir));
+  ASSIGN_OR_RETURN(const Choice chosen, Choose(dir, job, /*only_newest=*/false));
+  std::vector<std::string> names;
+  for (const Candidate* candidate : chosen) {
+    names.push_back(candidate == nullptr ? "" : candidate->name);
+  }
+  return names;
+}
+
 absl::StatusOr<SavedJob> ReadSavedJob(Files& files, const std::string& dir) {
-  const std::string first_folder = StateFolderPath(dir, ServerId{0});
-  ASSIGN_OR_RETURN(const std::string first_name, NewestCheckpoint(files, first_folder));
-  ASSIGN_OR_RETURN(const CheckpointManifest first, ReadManifest(files, first_folder, first_name));
-  absl::StatusOr<Partition> partition = PartitionOfJoin(first.join());
-  if (!partition.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(first_folder, ": ", std::string(partition.status().message())));
+  SavedJob saved;
+  ASSIGN_OR_RETURN(saved.locks, LockFolders(files, dir));
+  ASSIGN_OR_RETURN(const Candidates job, FindCandidates(files, dir));
+  const bool has_log = HasLog(job.first.join());
+  ASSIGN_OR_RETURN(const Choice chosen, Choose(dir, job, /*only_newest=*/has_log));
+  RETURN_IF_ERROR(ReadChosen(files, dir, chosen, saved));
+  if (!has_log) return saved;
+  for (Checkpoint& checkpoint : saved.servers) {
+    if (checkpoint.shards.empty()) continue;
+    RETURN_IF_ERROR(
+        ReadRest(files, StateFolderPath(dir, checkpoint.server), job.partition, checkpoint));
   }
-  SavedJob job;
-  std::vector<std::vector<Candidate>> servers;
-  for (uint32_t s = 0; s < partition->server_count(); ++s) {
-    const std::string folder = StateFolderPath(dir, ServerId{s});
-    ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, LockFolder(files, folder, s));
-    job.locks.push_back(std::move(lock));
-    ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesOf(files, folder, first.run()));
-    servers.push_back(std::move(candidates));
-  }
-  ASSIGN_OR_RETURN(const std::vector<const Candidate*> chosen, Choose(dir, servers, first.join()));
-  job.least_step = Step{std::numeric_limits<uint64_t>::max()};
-  for (uint32_t s = 0; s < chosen.size(); ++s) {
-    const std::string folder = StateFolderPath(dir, ServerId{s});
-    ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadNamedCheckpoint(files, folder, chosen[s]->name));
-    if (HasLog(first.join())) {
-      RETURN_IF_ERROR(ReadRest(files, folder, *partition, checkpoint));
-    }
-    for (const SavedShard& saved : checkpoint.shards) {
-      job.least_step = std::min(job.least_step, saved.state.frontier);
-      job.largest_step = std::max(job.largest_step, saved.state.frontier);
-    }
-    job.servers.push_back(std::move(checkpoint));
-  }
-  return job;
+  return saved;
 }
 
 absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,

@@ -216,6 +216,27 @@ TEST_F(SavedJobTest, AReplacementMovesTheOldFoldersAside) {
                           "server-1.before-1", "worker-0.before-1"));
 }
 
+// With durability: log, a server without shards has an event log and no checkpoint.
+TEST(SavedJobOfManyServersTest, AServerWithoutShardsNeedsNoCheckpoint) {
+  FaultyFiles files;
+  TrainingJob job(MomentumSetting(), 5, 1000);
+  job.Train(3);
+  std::vector<Checkpoint> servers = job.Save();
+  std::vector<Checkpoint> with_shards;
+  for (Checkpoint& server : servers) {
+    server.run.join.mutable_config()->mutable_recovery()->set_durability(Recovery::Durability::log);
+    if (!server.shards.empty()) with_shards.push_back(server);
+  }
+  ASSERT_LT(with_shards.size(), 5u);
+  Write(files, with_shards);
+  for (uint32_t s = 0; s < 5; ++s) ASSERT_TRUE(files.MakeFolder(Folder(s)).ok());
+  const auto read = ReadSavedJob(files, kDir);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->servers.size(), 5u);
+  EXPECT_EQ(read->largest_step, Step{3});
+  EXPECT_TRUE(Reshard(read->servers, 1, 1000).ok());
+}
+
 TEST_F(SavedJobTest, ACrashAtAnyOperationLeavesTheOldOrTheNewState) {
   TrainingJob job(MomentumSetting(), 2, 1000);
   job.Train(3);
