@@ -37,6 +37,7 @@ constexpr char kExamples[] =
     "  thinwire checkpoint list state\n"
     "  thinwire checkpoint verify state\n"
     "  thinwire checkpoint export state --out model.safetensors\n"
+    "  thinwire checkpoint restore state --step 400\n"
     "  thinwire checkpoint import --config job.textproto --from model.safetensors --state_dir "
     "state";
 
@@ -296,7 +297,7 @@ absl::Status WriteModel(const Model& model, const std::string& file) {
 
 CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   CLI::App* checkpoint = app.add_subcommand(
-      "checkpoint", "Shows, checks, exports and imports the checkpoints of a job");
+      "checkpoint", "Shows, checks, exports, imports and restores the checkpoints of a job");
   checkpoint->require_subcommand(1);
   checkpoint->footer(kExamples);
   const auto add = [&](const char* name, const char* help) {
@@ -329,6 +330,16 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
       ->add_option("--state_dir", command.dir, "The folder to create. It must be empty or absent")
       ->type_name("DIR")
       ->required();
+  command.restore = add("restore",
+                        "Goes back to older checkpoints of a stopped job, from which train "
+                        "--resume goes on. The present state is moved aside");
+  command.restore
+      ->add_option("--step", command.step,
+                   "The step to go back to, of which all servers have a checkpoint. In ssp, async "
+                   "and with durability: log, each server goes back to its newest checkpoint of at "
+                   "most this step")
+      ->type_name("STEP")
+      ->required();
   return checkpoint;
 }
 
@@ -341,6 +352,7 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
   if (command.export_model->parsed()) {
     return ExportCheckpoint(files, dir, command.out, command.masters, out, err);
   }
+  if (command.restore->parsed()) return RestoreCheckpoint(files, dir, command.step, out, err);
   return ImportCheckpoint(files, command.config_file, command.source, dir, out, err);
 }
 
@@ -391,6 +403,18 @@ ExitCode ImportCheckpoint(Files& files, const std::string& config_file, const st
   const absl::StatusOr<std::string> line = ImportState(files, source, dir, text->config);
   if (!line.ok()) return Report(line.status(), err);
   out << *line << std::endl;
+  return ExitCode::kOk;
+}
+
+ExitCode RestoreCheckpoint(Files& files, const std::string& dir, uint64_t step, std::ostream& out,
+                           std::ostream& err) {
+  const absl::StatusOr<RestoredJob> restored = RestoreSavedJob(files, dir, Step{step});
+  if (!restored.ok()) return Report(restored.status(), err);
+  Range steps;
+  steps.Add(restored->least_step.value);
+  steps.Add(restored->largest_step.value);
+  out << dir << ": went back to step " << steps.Text() << "; the old folders are " << dir
+      << "/server-N.before-" << restored->replacement.number << std::endl;
   return ExitCode::kOk;
 }
 

@@ -1,4 +1,5 @@
-// `thinwire checkpoint`: shows, checks, exports and imports the checkpoints of a state directory.
+// `thinwire checkpoint`: shows, checks, exports, imports and restores the checkpoints of a state
+// directory.
 //
 //   DIR/server-0   DIR/server-1   ...   one folder per server (server/durable/checkpoint.h)
 //
@@ -8,6 +9,7 @@
 #define THINWIRE_CLI_CHECKPOINT_COMMAND_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <ostream>
 #include <string>
 
@@ -23,11 +25,13 @@ struct CheckpointCommand {
   CLI::App* verify = nullptr;
   CLI::App* export_model = nullptr;
   CLI::App* import_state = nullptr;
+  CLI::App* restore = nullptr;
   std::string dir;
   std::string out;          // of export
   bool masters = false;     // of export
   std::string config_file;  // of import
   std::string source;       // of import
+  uint64_t step = 0;        // of restore
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.
@@ -60,6 +64,10 @@ ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::strin
 // state_dir.h).
 ExitCode ImportCheckpoint(Files& files, const std::string& config_file, const std::string& source,
                           const std::string& dir, std::ostream& out, std::ostream& err);
+
+// Makes checkpoints of STEP the newest state of the job in DIR (RestoreSavedJob, saved_job.h).
+ExitCode RestoreCheckpoint(Files& files, const std::string& dir, uint64_t step, std::ostream& out,
+                           std::ostream& err);
 
 }  // namespace thinwire
 

@@ -91,6 +91,26 @@ TEST_F(ResumeServersTest, ARunGoesOnWithMoreAndFewerServers) {
   EXPECT_EQ(again["final_parameters_crc32c"], third["final_parameters_crc32c"]);
 }
 
+TEST_F(ResumeServersTest, ARestoredRunRepeatsItsStepsWithTheSameBits) {
+  const std::string dir = Path("state");
+  const auto first = Report(dir);
+  const auto restore = [&](const std::string& step) {
+    return daemons_.Run("cli/thinwire", {"checkpoint", "restore", dir, "--step", step});
+  };
+  const ProcessResult refused = restore("70");
+  EXPECT_EQ(refused.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(refused.log, HasSubstr("not all servers have a checkpoint of step 70 (server 0 has "
+                                     "steps 100, 0; server 1 has steps 100, 0)"));
+  const ProcessResult restored = restore("0");
+  EXPECT_EQ(restored.exit, ExitStatus()) << restored.log;
+  EXPECT_EQ(restored.output, absl::StrCat(dir, ": went back to step 0; the old folders are ", dir,
+                                          "/server-N.before-1\n"));
+  const auto second = Report(dir, {"--resume"});
+  EXPECT_EQ(second["resumed_step"], 0);
+  EXPECT_EQ(second["steps"], 100);
+  EXPECT_EQ(second["final_parameters_crc32c"], first["final_parameters_crc32c"]);
+}
+
 TEST_F(ResumeServersTest, ImportedStatesAndModelsTrainOn) {
   const std::string model = Path("model.safetensors");
   const auto first = Report(Path("state"), {"--output", model});

@@ -31,6 +31,8 @@ namespace {
 constexpr char kReplacement[] = "replacement";
 constexpr char kNew[] = ".new";
 constexpr char kBefore[] = ".before-";
+// In the file kReplacement: the shards are the same.
+constexpr char kSameShards[] = "same_shards";
 
 // A checkpoint of a server, by its name and its manifest.
 struct Candidate {
@@ -184,6 +186,42 @@ absl::StatusOr<Choice> Choose(const std::string& dir, const Candidates& job, boo
   return absl::FailedPreconditionError(absl::StrCat(
       dir, ": the servers have no newest checkpoint of the same step (", StepsOfServers(job),
       "); resume the run with servers: ", job.servers.size(), " and stop it first"));
+}
+
+// Returns the newest candidate whose shards are at most at STEP, or null.
+const Candidate* NewestUpTo(const std::vector<Candidate>& candidates, Step step) {
+  const auto found = std::ranges::find_if(candidates, [step](const Candidate& candidate) {
+    return std::ranges::all_of(candidate.manifest.shards(), [step](const auto& shard) {
+      return shard.frontier() <= step.value;
+    });
+  });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+// Returns the checkpoints to go back to (RestoreSavedJob).
+absl::StatusOr<Choice> ChooseStep(const std::string& dir, Candidates& job, Step step) {
+  const bool aligned = ByRound(job.first) && !HasLog(job.first.join());
+  const std::string steps = StepsOfServers(job);
+  if (aligned) {
+    for (std::vector<Candidate>& candidates : job.servers) {
+      std::erase_if(candidates, [step](const Candidate& candidate) {
+        const auto point = PointOf(candidate.manifest);
+        return !point.has_value() || point->second != step.value;
+      });
+    }
+    Choice common = NewestCommon(job.servers);
+    if (!common.empty()) return common;
+  } else {
+    Choice choice;
+    for (const std::vector<Candidate>& candidates : job.servers) {
+      const Candidate* const found = NewestUpTo(candidates, step);
+      if (found != nullptr || candidates.empty()) choice.push_back(found);
+    }
+    if (choice.size() == job.servers.size()) return choice;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(dir, ": not all servers have a checkpoint of ",
+                                                    aligned ? "" : "at most ", "step ", step.value,
+                                                    " (", steps, ")"));
 }
 
 // Adds a member of the event log to CHECKPOINT.
@@ -374,8 +412,37 @@ absl::StatusOr<SavedJob> ReadSavedJob(Files& files, const std::string& dir) {
   return saved;
 }
 
+absl::StatusOr<RestoredJob> RestoreSavedJob(Files& files, const std::string& dir, Step step) {
+  RETURN_IF_ERROR(FinishReplacement(files, dir));
+  SavedJob saved;
+  ASSIGN_OR_RETURN(saved.locks, LockFolders(files, dir));
+  ASSIGN_OR_RETURN(Candidates job, FindCandidates(files, dir));
+  const JoinRequest& join = job.first.join();
+  if (join.config().compression().push() == Compression::Push::adaptive) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        dir,
+        ": push: adaptive: cannot go back (expected another codec: its trials are not part of "
+        "a checkpoint)"));
+  }
+  // Processes of every earlier generation are older.
+  uint64_t newest = 0;
+  for (const std::vector<Candidate>& candidates : job.servers) {
+    for (const Candidate& candidate : candidates) {
+      newest = std::max(newest, candidate.manifest.generation());
+    }
+  }
+  ASSIGN_OR_RETURN(const Choice chosen, ChooseStep(dir, job, step));
+  RETURN_IF_ERROR(ReadChosen(files, dir, chosen, saved));
+  saved.servers[0].run.generation = Generation{newest};
+  ASSIGN_OR_RETURN(const std::vector<Checkpoint> servers,
+                   Reshard(saved.servers, join.servers(), join.shard_size()));
+  RestoredJob restored = {.least_step = saved.least_step, .largest_step = saved.largest_step};
+  ASSIGN_OR_RETURN(restored.replacement, ReplaceSavedJob(files, dir, servers, Shards::kSame));
+  return restored;
+}
+
 absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,
-                                            std::span<const Checkpoint> servers) {
+                                            std::span<const Checkpoint> servers, Shards shards) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(dir));
   Replacement replacement = {.number = NextNumber(names)};
   for (const std::string& name : names) {
@@ -397,7 +464,9 @@ absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir
   }
   RETURN_IF_ERROR(files.SyncFolder(dir));
   // From this file on, the new folders are the state of the job.
-  const std::string text = absl::StrCat(servers.size(), " ", replacement.number, "\n");
+  const std::string text =
+      absl::StrCat(servers.size(), " ", replacement.number, shards == Shards::kSame ? " " : "",
+                   shards == Shards::kSame ? kSameShards : "", "\n");
   RETURN_IF_ERROR(ReplaceFile(files, dir, kReplacement, CopyArray(std::as_bytes(std::span(text)))));
   RETURN_IF_ERROR(FinishReplacement(files, dir));
   return replacement;
@@ -413,7 +482,8 @@ absl::Status FinishReplacement(Files& files, const std::string& dir) {
   const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"));
   uint32_t server_count = 0;
   uint64_t number = 0;
-  if (words.size() != 3 || !absl::SimpleAtoi(words[0], &server_count) ||
+  const bool same_shards = words.size() == 4 && words[2] == kSameShards;
+  if ((words.size() != 3 && !same_shards) || !absl::SimpleAtoi(words[0], &server_count) ||
       !absl::SimpleAtoi(words[1], &number)) {
     return absl::DataLossError(absl::StrCat(path, ": not the number of servers and a number"));
   }
@@ -422,8 +492,8 @@ absl::Status FinishReplacement(Files& files, const std::string& dir) {
     const std::optional<uint32_t> server = NumberOf(name, "server-");
     const bool is_old = server.has_value() &&
                         (*server >= server_count || std::ranges::count(names, name + kNew) > 0);
-    // The residuals of a worker belong to the old shards.
-    if (!is_old && !NumberOf(name, "worker-").has_value()) continue;
+    // With other shards, the residuals of a worker belong to the old ones.
+    if (!is_old && (same_shards || !NumberOf(name, "worker-").has_value())) continue;
     const std::string folder = absl::StrCat(dir, "/", name);
     RETURN_IF_ERROR(files.Rename(folder, absl::StrCat(folder, kBefore, number)));
   }

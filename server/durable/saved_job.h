@@ -49,17 +49,37 @@ struct Replacement {
   bool moved = false;   // whether there were old folders
 };
 
+enum class Shards : uint8_t {
+  kOther,  // the job is divided into other shards than before
+  kSame,
+};
+
 // Replaces the state of all servers in DIR by SERVERS. The old folders are moved aside when the new
-// ones are durable, with the workers' folders DIR/worker-N, whose residuals belong to the old
-// shards. After a crash, DIR has either the old folders, and FinishReplacement does nothing, or
+// ones are durable, with other shards also the workers' folders DIR/worker-N, whose residuals
+// belong to the old shards. After a crash, DIR has either the old folders, and FinishReplacement does nothing, or
 // FinishReplacement makes the new ones take their places. Errors: those of the file system.
 // REQUIRES: DIR exists, and this process holds the locks of the servers' folders.
 absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,
-                                            std::span<const Checkpoint> servers);
+                                            std::span<const Checkpoint> servers,
+                                            Shards shards = Shards::kOther);
 
 // Completes a replacement that a crash interrupted. Errors: those of the file system. REQUIRES: no
 // process uses a server's folder in DIR.
 absl::Status FinishReplacement(Files& files, const std::string& dir);
+
+// The result of RestoreSavedJob.
+struct RestoredJob {
+  Step least_step, largest_step;  // of the shards
+  Replacement replacement;
+};
+
+// Replaces the state of the job in DIR by older checkpoints, under a new generation. All workers
+// have left in the new state. The old folders are moved aside. With durability: checkpoint in modes
+// sync and backup, these are the newest checkpoints of STEP of one generation. Otherwise, each
+// server has checkpoints of its own steps, and each gets its newest one whose shards are at most at
+// STEP. Errors: those of ReadSavedJob and ReplaceSavedJob; FailedPrecondition, with the steps of
+// each server, if a server has no such checkpoint.
+absl::StatusOr<RestoredJob> RestoreSavedJob(Files& files, const std::string& dir, Step step);
 
 }  // namespace thinwire
 

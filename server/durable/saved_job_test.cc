@@ -216,6 +216,65 @@ TEST_F(SavedJobTest, AReplacementMovesTheOldFoldersAside) {
                           "server-1.before-1", "worker-0.before-1"));
 }
 
+TEST_F(SavedJobTest, ARestoredStepIsTheStateOfTheJob) {
+  job_.Train(4);
+  std::vector<Checkpoint> old = job_.Save();
+  Write(files_, old);
+  job_.Train(2);
+  std::vector<Checkpoint> newest = job_.Save();
+  newest[1].run.generation = Generation{5};  // a rollback that only one server performed
+  Write(files_, newest);
+  ASSERT_TRUE(files_.MakeFolder("state/worker-0").ok());
+  const auto refused = RestoreSavedJob(files_, kDir, Step{5});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.status().message(),
+            "state: not all servers have a checkpoint of step 5 (server 0 has steps 6, 4; server 1 "
+            "has steps 6, 4)");
+  const auto restored = RestoreSavedJob(files_, kDir, Step{4});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->least_step, Step{4});
+  EXPECT_EQ(restored->largest_step, Step{4});
+  // The shards are the same, so the residuals of the workers stay.
+  EXPECT_THAT(files_.List(kDir).value(), ElementsAre("server-0", "server-0.before-1", "server-1",
+                                                     "server-1.before-1", "worker-0"));
+  const std::vector<Checkpoint> servers = ReadServers(files_);
+  old[0].run.generation = Generation{5};
+  EXPECT_EQ(servers, Reshard(old, 2, 100).value());
+  EXPECT_EQ(servers[0].run.generation, Generation{6});
+  EXPECT_EQ(ReadCheckpoint(files_, "state/server-1.before-1").value(), newest[1]);
+}
+
+TEST_F(SavedJobTest, WithALogEachServerGoesBackToItsOwnStepAndDropsLaterEvents) {
+  const auto with_log = [](std::vector<Checkpoint> servers) {
+    for (Checkpoint& server : servers) {
+      auto& recovery = *server.run.join.mutable_config()->mutable_recovery();
+      recovery.set_durability(Recovery::Durability::log);
+    }
+    return servers;
+  };
+  job_.Train(4);
+  Write(files_, with_log(job_.Save()));
+  job_.Train(1);
+  Write(files_, {with_log(job_.Save())[1]});
+  job_.Train(3);
+  const std::vector<Checkpoint> newest = with_log(job_.Save());
+  Write(files_, {newest[0]});
+  auto log = EventLog::Open(files_, {.folder = Folder(0)}, 1, [](const absl::Status&) {}).value();
+  const FakeWorker fake{WorkerId{1}, Incarnation{6}};
+  log->Append(EncodeRecord(ShardRecord{newest[0].shards[0].shard, fake.Join()}),
+              [](LogSequence) {});
+  log->Flush();
+  log.reset();
+  EXPECT_EQ(RestoreSavedJob(files_, kDir, Step{3}).status().message(),
+            "state: not all servers have a checkpoint of at most step 3 (server 0 has steps 8, 4; "
+            "server 1 has steps 5, 4)");
+  const auto restored = RestoreSavedJob(files_, kDir, Step{7});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->least_step, Step{4});
+  EXPECT_EQ(restored->largest_step, Step{5});
+  EXPECT_EQ(ReadServers(files_).size(), 2u);
+}
+
 // With durability: log, a server without shards has an event log and no checkpoint.
 TEST(SavedJobOfManyServersTest, AServerWithoutShardsNeedsNoCheckpoint) {
   FaultyFiles files;
