@@ -58,6 +58,22 @@ class Normalized(nn.Module):
         return self.dense(x.flatten(1)) * self.frozen * self.scale.to(torch.float32)
 
 
+class Tied(nn.Module):
+    """A model whose second and third layer share their weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(64, 16)
+        self.second = nn.Linear(16, 16)
+        self.third = nn.Linear(16, 16)
+        self.third.weight = self.second.weight
+        self.last = nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        x = torch.relu(self.first(x.flatten(1)))
+        return self.last(torch.relu(self.third(torch.relu(self.second(x)))))
+
+
 class ModelLoadTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
@@ -107,6 +123,27 @@ class ModelLoadTest(unittest.TestCase):
         self.assertEqual(tensors["bn.num_batches_tracked"].item(), 12)
         self.assertEqual(tensors["mask"].tolist(), [True, False, True, True])
         self.assertEqual(tensors["scale"].dtype, torch.float64)
+
+    def test_tied_weights_are_one_tensor_with_two_names(self):
+        torch.jit.script(Tied()).save(self.path("tied.pt"))
+        report = self.train("torchscript", "--model_file", self.path("tied.pt"))
+        # Of 12 steps in fp32: without the second weight of 16x16 values.
+        values = sum(p.numel() for p in Tied().parameters())
+        self.assertEqual(report["push_bytes_raw"], 12 * values * 4)
+        tensors = load_file(self.path("model.safetensors"))
+        self.assertTrue(torch.equal(tensors["second.weight"], tensors["third.weight"]))
+        self.check(Tied(), report)
+        self.check(torch.jit.load(self.path("tied.pt")), report)
+        with open(self.path("job.textproto"), "w", encoding="utf-8") as job:
+            job.write(f"task {{ model: torchscript model_file: '{self.path('tied.pt')}' dataset: safetensors ")
+            job.write(f"data_dir: '{self.folder.name}' device: 'cpu' }}")
+        evaluate = [THINWIRE, "evaluate", "--config", self.path("job.textproto"), "--model"]
+        run = subprocess.run(evaluate + [self.path("model.safetensors")], capture_output=True, text=True, timeout=60)
+        self.assertIn(f"test accuracy {report['final_test_accuracy']:.4f}", run.stdout, run.stderr)
+        tensors["third.weight"] = tensors["third.weight"] + 1
+        save_file(tensors, self.path("untied.safetensors"))
+        run = subprocess.run(evaluate + [self.path("untied.safetensors")], capture_output=True, text=True, timeout=60)
+        self.assertIn('tensor "third.weight": wrong values (expected those of "second.weight"', run.stderr)
 
     def test_the_metadata_describe_the_run(self):
         report = self.train("softmax")

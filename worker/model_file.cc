@@ -96,6 +96,11 @@ absl::Status WriteModelFile(const std::string& path, const Model& model,
     const std::span<const uint8_t> values(bytes, parameters[i].size() * sizeof(float));
     contents.push_back({{tensor.name, "F32", tensor.shape, values.size()}, values});
   }
+  for (const TensorAlias& alias : model.aliases()) {
+    Content content = contents[alias.tensor];
+    content.tensor.name = alias.name;
+    contents.push_back(std::move(content));
+  }
   for (const ModelBuffer& buffer : buffers) {
     contents.push_back(
         {{buffer.name, buffer.dtype, buffer.shape, buffer.bytes.size()}, buffer.bytes});
@@ -126,6 +131,15 @@ absl::StatusOr<std::vector<std::vector<float>>> ReadModelFile(const std::string&
                      tensors.Take(tensor.name, "F32", tensor.shape));
     std::vector<float>& values = parameters.emplace_back(bytes.size() / sizeof(float));
     std::memcpy(values.data(), bytes.data(), bytes.size());
+  }
+  for (const TensorAlias& alias : model.aliases()) {
+    const TensorShape& tensor = model.tensors()[alias.tensor];
+    ASSIGN_OR_RETURN(const std::span<const uint8_t> bytes,
+                     tensors.Take(alias.name, "F32", tensor.shape));
+    if (std::memcmp(bytes.data(), parameters[alias.tensor].data(), bytes.size()) == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": tensor \"", alias.name, "\": wrong values (expected those of \"",
+                     tensor.name, "\", with which the model ties it, got others)"));
   }
   ASSIGN_OR_RETURN(std::vector<ModelBuffer> buffers, model.Buffers());
   for (ModelBuffer& buffer : buffers) {

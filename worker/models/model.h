@@ -65,6 +65,14 @@ struct ModelBuffer {
   bool operator==(const ModelBuffer&) const = default;
 };
 
+// Another name of a parameter tensor in PyTorch's state_dict, such as that of tied weights.
+struct TensorAlias {
+  std::string name;
+  uint32_t tensor;
+
+  bool operator==(const TensorAlias&) const = default;
+};
+
 // Not thread-safe.
 class Model {
  public:
@@ -84,6 +92,8 @@ class Model {
 
   // Returns the names and shapes of the parameter tensors, in forward order.
   virtual const std::vector<TensorShape>& tensors() const = 0;
+  // Returns the further names of the tensors.
+  virtual std::vector<TensorAlias> aliases() const { return {}; }
   // Returns the initial values of a tensor, which were drawn from the seed or read from the model's
   // file.
   virtual std::span<const float> initial(uint32_t tensor) const = 0;

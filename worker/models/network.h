@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/models/model.h"
+
 namespace thinwire {
 
 // A tensor with its name in PyTorch's state_dict.
@@ -35,6 +37,7 @@ struct Network {
   // contiguous on the CPU, in forward order.
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
+  std::vector<TensorAlias> aliases;
   // The tensors that `forward` updates. `forward` contains references to the same tensors.
   std::vector<NamedTensor> buffers;
   // Parameters of a TorchScript file that keep the values of the file.

@@ -35,6 +35,7 @@ class TorchModel final : public Model {
   TorchModel& operator=(const TorchModel&) = delete;
 
   const std::vector<TensorShape>& tensors() const override { return tensors_; }
+  std::vector<TensorAlias> aliases() const override { return network_.aliases; }
   std::span<const float> initial(uint32_t tensor) const override;
   void Bind(uint32_t tensor, std::span<float> memory, Place place) override;
   absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,

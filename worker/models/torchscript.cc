@@ -3,9 +3,13 @@
 #include <c10/core/GradMode.h>
 #include <torch/script.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,12 +17,56 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/files/file_kind.h"
 #include "common/status_macros.h"
 #include "worker/models/libtorch.h"
 
 namespace thinwire {
 namespace {
+
+// Returns the bytes between the first and the last value of TENSOR. REQUIRES: TENSOR is not empty.
+std::span<const uint8_t> MemoryOf(const at::Tensor& tensor) {
+  int64_t last = 0;
+  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return {static_cast<const uint8_t*>(tensor.data_ptr()),
+          static_cast<size_t>((last + 1) * static_cast<int64_t>(tensor.element_size()))};
+}
+
+// Makes TENSOR the parameter NAME of MODULE.
+void Replace(torch::jit::Module module, const std::string& name, const at::Tensor& tensor) {
+  const std::vector<std::string> path = absl::StrSplit(name, '.');
+  for (size_t i = 0; i + 1 < path.size(); ++i) module = module.attr(path[i]).toModule();
+  module.setattr(path.back(), tensor);
+}
+
+// If TENSOR, the parameter NAME of MODULE, has the memory of a parameter in NETWORK, adds it as
+// another name of that parameter, so that the gradient is the sum over both uses, and returns true.
+// Errors: InvalidArgument if the memory is the same only in part or in another shape.
+absl::StatusOr<bool> AddIfTied(const torch::jit::Module& module, const std::string& name,
+                               const at::Tensor& tensor, Network& network) {
+  const std::span<const uint8_t> memory = MemoryOf(tensor);
+  for (uint32_t i = 0; i < network.parameters.size(); ++i) {
+    const at::Tensor& earlier = network.parameters[i];
+    const std::span<const uint8_t> other = MemoryOf(earlier);
+    if (std::max(memory.data(), other.data()) >=
+        std::min(memory.data() + memory.size(), other.data() + other.size())) {
+      continue;
+    }
+    if (memory.data() != other.data() || tensor.sizes() != earlier.sizes() ||
+        tensor.strides() != earlier.strides()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          network.name, ": parameter ", name,
+          ": wrong memory (expected its own, or all values of another parameter in the same shape, "
+          "got a part or another shape of ",
+          network.names[i], ")"));
+    }
+    Replace(module, name, earlier);
+    network.aliases.push_back({name, i});
+    return true;
+  }
+  return false;
+}
 
 // Adds the module's parameters and buffers to the network.
 absl::Status AddTensors(const torch::jit::Module& module, Network& network) {
@@ -34,10 +82,12 @@ absl::Status AddTensors(const torch::jit::Module& module, Network& network) {
           ": unsupported type or shape (expected non-empty Float, got ",
           at::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ", "), "])"));
     }
-    tensor.set_data(tensor.detach().contiguous());
+    ASSIGN_OR_RETURN(const bool is_tied, AddIfTied(module, parameter.name, tensor, network));
+    if (is_tied) continue;
     network.names.push_back(parameter.name);
     network.parameters.push_back(tensor);
   }
+  for (at::Tensor& tensor : network.parameters) tensor.set_data(tensor.detach().contiguous());
   if (network.parameters.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         network.name,

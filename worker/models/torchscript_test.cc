@@ -18,7 +18,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr int64_t kClasses = 3;
 const std::vector<int64_t> kShape = {2, 2};
@@ -72,6 +74,61 @@ TEST(TorchScriptTest, ParametersThatRequireAGradientBelongToTheModel) {
                           TensorShape{"idle", {2}}));
   EXPECT_THAT(bound.replica[2], ElementsAre(1, 1));
   EXPECT_TRUE(bound.model->has_buffers());
+}
+
+// A module with two parameters that it uses as `(first x) second`.
+torch::jit::Module TwoUses(const at::Tensor& first, const at::Tensor& second) {
+  torch::jit::Module module("TwoUses");
+  module.register_parameter("first", first, /*is_buffer=*/false);
+  torch::jit::Module part("Part");
+  part.register_parameter("second", second, /*is_buffer=*/false);
+  module.register_module("part", part);
+  module.define(R"(
+    def forward(self, x):
+        return torch.linear(torch.linear(x.flatten(1), self.first), self.part.second)[:, :3]
+  )");
+  return module;
+}
+
+at::Tensor Square() {
+  return (at::arange(16, at::kFloat).reshape({4, 4}) / 10).set_requires_grad(true);
+}
+
+TEST(TorchScriptTest, TiedParametersAreOneTensorWithTwoNames) {
+  BoundModel apart(Load(Save("apart", TwoUses(Square(), Square()))).value());
+  EXPECT_THAT(apart.model->tensors(), SizeIs(2));
+  EXPECT_THAT(apart.model->aliases(), IsEmpty());
+  const ToyBatch toy(6, 4, kClasses);
+  ASSERT_TRUE(apart.Train(toy.batch()).ok());
+  const at::Tensor square = Square();
+  const at::Tensor same_memory = square.detach().set_requires_grad(true);
+  for (const at::Tensor& second : {square, same_memory}) {
+    BoundModel tied(Load(Save("tied", TwoUses(square, second))).value());
+    ASSERT_THAT(tied.model->tensors(), ElementsAre(TensorShape{"first", {4, 4}}));
+    EXPECT_THAT(tied.model->aliases(), ElementsAre(TensorAlias{"part.second", 0}));
+    ASSERT_TRUE(tied.Train(toy.batch()).ok());
+    ASSERT_THAT(tied.sunk, ElementsAre(0));
+    for (size_t k = 0; k < 16; ++k) {
+      EXPECT_FLOAT_EQ(tied.gradients[0][k], apart.gradients[0][k] + apart.gradients[1][k]) << k;
+    }
+    const BatchResult before = tied.model->Evaluate(toy.batch()).value();
+    tied.replica[0].assign(16, 0.5f);
+    apart.replica.assign(2, tied.replica[0]);
+    for (uint32_t i : {0u, 1u}) apart.model->Bind(i, apart.replica[i], Model::Place::kHost);
+    EXPECT_EQ(tied.model->Evaluate(toy.batch()).value(),
+              apart.model->Evaluate(toy.batch()).value());
+    EXPECT_NE(tied.model->Evaluate(toy.batch()).value(), before);
+  }
+}
+
+TEST(TorchScriptTest, ParametersThatShareMemoryInAnotherShapeAreRefused) {
+  const at::Tensor square = Square();
+  const at::Tensor transposed = square.detach().t().set_requires_grad(true);
+  const std::string path = Save("transposed", TwoUses(square, transposed));
+  EXPECT_EQ(Load(path).status().message(),
+            path +
+                ": parameter part.second: wrong memory (expected its own, or all values of "
+                "another parameter in the same shape, got a part or another shape of first)");
 }
 
 TEST(TorchScriptTest, TheLossFalls) {
