@@ -435,7 +435,7 @@ class TimeoutTransport final : public Transport {
   void Heartbeat(ServerId, const HeartbeatRequest&, absl::Duration, Done<HeartbeatReply>) override {
   }
   void Leave(ServerId, const LeaveRequest&, absl::Duration, Done<LeaveReply>) override {}
-  void Masters(ServerId, const MastersRequest&, absl::Duration,
+  void Masters(ServerId, const MastersRequest&, uint64_t, absl::Duration,
                Done<std::vector<MastersChunk>>) override {}
 
   absl::Duration join_timeout;

@@ -59,8 +59,8 @@ ExamplePool ExamplePool::Without(uint64_t count, const std::vector<DealtExample>
 }
 
 DealPlan::DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers,
-                   uint32_t batch_count)
-    : example_count_(example_count), batch_size_(batch_size) {
+                   uint32_t batch_count, uint64_t epochs)
+    : example_count_(example_count), batch_size_(batch_size), epochs_(epochs) {
   CHECK_GT(example_count, 0u);
   CHECK_LE(example_count, std::numeric_limits<uint32_t>::max());
   CHECK_GT(batch_size_, 0u);
@@ -116,7 +116,8 @@ void DealPlan::Add(const Deal& deal) {
   // The members have taken the first positions of the pool in the steps before.
   const uint64_t taken_count =
       std::min(place.pool.size(), place.step * last.step_size * last.members.size());
-  const std::vector<DealtExample> returned = TakeBack(deal);
+  const std::vector<DealtExample> returned =
+      place.epoch < epochs_ ? TakeBack(deal) : std::vector<DealtExample>();
   Dealt next = MembersOf(deal);
   next.rest = place.pool.Without(taken_count, returned);
   next.full_begin = next.begin + StepsOf(next.rest, next);

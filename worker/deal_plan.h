@@ -23,6 +23,7 @@
 #define THINWIRE_WORKER_DEAL_PLAN_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -72,10 +73,14 @@ class ExamplePool {
 class DealPlan {
  public:
   // In a step before the first deal, each worker takes BATCH_COUNT batches of BATCH_SIZE examples.
-  // REQUIRES: all arguments are positive; example_count < 2^32.
-  DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers, uint32_t batch_count = 1);
+  // The run ends after EPOCHS epochs. REQUIRES: all arguments are positive; example_count < 2^32.
+  DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers, uint32_t batch_count = 1,
+           uint64_t epochs = std::numeric_limits<uint64_t>::max());
 
-  // Adds the next deal, or one that begins an epoch and has a larger number. REQUIRES: CheckDeal (proto/deal_check.h) accepts DEAL after the last deal.
+  // Adds the next deal, or one that begins an epoch and has a larger number. A deal after the end of
+  // the run deals no unfinished examples, so that the work is bounded by the length of the run,
+  // whatever the lead sends. REQUIRES: CheckDeal (proto/deal_check.h) accepts DEAL after the last
+  // deal.
   void Add(const Deal& deal);
   // Removes all added deals, after the servers have gone back to an earlier step.
   void ForgetDeals();
@@ -135,6 +140,7 @@ class DealPlan {
 
   const uint64_t example_count_;
   const uint32_t batch_size_;
+  const uint64_t epochs_;
   Dealt first_;  // before the first deal
   std::vector<Dealt> deals_;
   size_t replaced_count_ = 0;  // deals that the first element of deals_ replaces

@@ -87,6 +87,14 @@ TEST(DealPlanTest, WithoutDealsEveryEpochHasAllExamples) {
   EXPECT_THAT(Batch(plan, 3, 0), IsEmpty());
 }
 
+// Without the bound, the plan would look at 2^40 steps.
+TEST(DealPlanTest, ADealAfterTheEndOfTheRunLooksAtNoEarlierStep) {
+  DealPlan plan(10, 2, 3, /*batch_count=*/1, /*epochs=*/4);
+  plan.Add(DealOf(uint64_t{1} << 40, {0, 1}, {{2, 0}}));
+  EXPECT_EQ(plan.EpochBegin(4), Step{8});
+  EXPECT_THAT(Batch(plan, 2, 7, 3), ElementsAre(8));
+}
+
 TEST(DealPlanTest, AJoinDealsTheRestOfTheEpochAnew) {
   DealPlan plan(12, 2, 2);
   plan.Add(DealOf(1, {0, 1, 4}));

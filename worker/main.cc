@@ -223,7 +223,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .workers = setup.spec.rule.workers,
                    .batch_size = task.batch_size,
                    .batch_count = static_cast<uint32_t>(task.step_passes()),
-                   .seed = task.seed});
+                   .seed = task.seed,
+                   .epochs = task.epochs});
   ClientOptions options =
       MakeClientOptions(setup.spec, {.worker = setup.worker,
                                      .planned_examples = examples.example_count() * task.epochs,

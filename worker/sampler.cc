@@ -44,7 +44,8 @@ std::vector<std::span<const uint32_t>> Parts(std::span<const uint32_t> examples,
 
 Sampler::Sampler(const SamplerOptions& options)
     : options_(options),
-      plan_(options.example_count, options.batch_size, options.workers, options.batch_count) {}
+      plan_(options.example_count, options.batch_size, options.workers, options.batch_count,
+            options.epochs) {}
 
 std::span<const uint32_t> Sampler::Batch(Step step) { return BatchOf(options_.worker, step); }
 

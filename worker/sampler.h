@@ -13,6 +13,7 @@
 #define THINWIRE_WORKER_SAMPLER_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <vector>
@@ -26,10 +27,11 @@ namespace thinwire {
 struct SamplerOptions {
   uint64_t example_count = 0;
   WorkerId worker;
-  uint32_t workers = 1;     // of the first deal
+  uint32_t workers = 1;  // of the first deal
   uint32_t batch_size = 1;
   uint32_t batch_count = 1;  // batches in a step, unless a deal changes it
   uint64_t seed = 1;
+  uint64_t epochs = std::numeric_limits<uint64_t>::max();  // of the run
 };
 
 // Returns EXAMPLES in parts of SIZE examples, in their order. The last part may be smaller. SIZE 0:

@@ -1,5 +1,6 @@
 #include "client/exchange/status_report.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +17,12 @@ std::string Cause(const WaitingEntry& entry) {
   }
   if (entry.workers.empty()) return cause + "its server";
   cause += entry.workers.size() == 1 ? "worker " : "workers ";
-  for (size_t i = 0; i < entry.workers.size(); ++i) {
+  const size_t named = std::min(entry.workers.size(), WaitingReads::kNamedWorkers);
+  for (size_t i = 0; i < named; ++i) {
     absl::StrAppend(&cause, i > 0 ? ", " : "", entry.workers[i].value);
+  }
+  if (const size_t more = entry.workers.size() - named; more > 0) {
+    absl::StrAppend(&cause, " and ", more, " more");
   }
   return cause;
 }
@@ -38,9 +43,11 @@ std::string ShardRanges(std::span<const ShardId> shards) {
   return text;
 }
 
+void WaitingReads::Add(const WaitingEntry& entry) { causes_[entry.shard] = Cause(entry); }
+
 std::string WaitingReads::Text() const {
   std::map<std::string, std::vector<ShardId>> shards_of;
-  for (const auto& [shard, entry] : entries_) shards_of[Cause(entry)].push_back(shard);
+  for (const auto& [shard, cause] : causes_) shards_of[cause].push_back(shard);
   std::string text;
   for (const auto& [cause, shards] : shards_of) {
     absl::StrAppend(&text, text.empty() ? "" : "; ", cause, " (", ShardRanges(shards), ")");

@@ -3,6 +3,7 @@
 #ifndef THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 #define THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -35,19 +36,22 @@ std::string ShardRanges(std::span<const ShardId> shards);
 //   step 0: waits for workers, 1 of 2 joined (shards 0-3)
 //   step 0: waits for a worker to send the first values (shard 2)
 //
-// Not thread-safe.
+// Names at most kNamedWorkers workers of a notice, so that its memory is bounded, whatever the server
+// sends. Not thread-safe.
 class WaitingReads {
  public:
-  void Add(const WaitingEntry& entry) { entries_[entry.shard] = entry; }
+  static constexpr size_t kNamedWorkers = 16;
+
+  void Add(const WaitingEntry& entry);
   // Removes the notice about SHARD, whose read was answered. Returns true if there was a notice.
-  bool Clear(ShardId shard) { return entries_.erase(shard) > 0; }
+  bool Clear(ShardId shard) { return causes_.erase(shard) > 0; }
 
   // Returns all notices as text. Shards with the same cause are listed together. The text is empty
   // if there are no notices.
   std::string Text() const;
 
  private:
-  std::map<ShardId, WaitingEntry> entries_;
+  std::map<ShardId, std::string> causes_;
 };
 
 // Thread-safe.

@@ -33,6 +33,16 @@ TEST(WaitingReadsTest, ShardsWithTheSameCauseAreNamedTogether) {
             "step 41: waits for workers 1, 3 (shard 4)");
 }
 
+TEST(WaitingReadsTest, OnlySomeOfManyWorkersAreNamed) {
+  WaitingReads waits;
+  WaitingEntry entry = {.shard = ShardId{0}, .step = Step{7}};
+  for (uint32_t w = 0; w < 1'000'000; ++w) entry.workers.push_back(WorkerId{w});
+  waits.Add(entry);
+  EXPECT_EQ(waits.Text(),
+            "step 7: waits for workers 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 and "
+            "999984 more (shard 0)");
+}
+
 TEST(WaitingReadsTest, AShardThatIsNotOpenNamesItsCause) {
   WaitingReads waits;
   waits.Add({.shard = ShardId{0}, .live = 1, .wanted = 2});

@@ -156,8 +156,8 @@ class GrpcStream final : public FrameStream,
 class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<MastersChunk> {
  public:
   MastersCall(GrpcTransport& transport, ServerId server, const MastersRequest& request,
-              absl::Duration timeout, Done<std::vector<MastersChunk>> done)
-      : transport_(transport), done_(std::move(done)), request_(request) {
+              uint64_t most_bytes, absl::Duration timeout, Done<std::vector<MastersChunk>> done)
+      : transport_(transport), done_(std::move(done)), request_(request), size_(most_bytes) {
     SetTimeout(context_, timeout);
     transport_.BeginCall(&context_);
     transport_.servers_[server.value].control->async()->Masters(&context_, &request_, this);
@@ -168,6 +168,11 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
  private:
   void OnReadDone(bool ok) override {
     if (!ok) return;
+    size_status_ = size_.Add(chunk_);
+    if (!size_status_.ok()) {
+      chunks_.clear();
+      return context_.TryCancel();
+    }
     chunks_.push_back(std::move(chunk_));
     chunk_.Clear();
     StartRead(&chunk_);
@@ -176,7 +181,9 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
   void OnDone(const grpc::Status& status) override {
     GrpcTransport& transport = transport_;
     transport.EndCall(&context_);
-    if (status.ok()) {
+    if (!size_status_.ok()) {
+      done_(size_status_);
+    } else if (status.ok()) {
       done_(std::move(chunks_));
     } else {
       done_(FromGrpc(status));
@@ -191,6 +198,8 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
   const MastersRequest request_;
   MastersChunk chunk_;
   std::vector<MastersChunk> chunks_;
+  MastersSize size_;
+  absl::Status size_status_;
 };
 
 GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentials& credentials) {
@@ -250,9 +259,9 @@ void GrpcTransport::Leave(ServerId server, const LeaveRequest& request, absl::Du
                                  timeout, std::move(done));
 }
 
-void GrpcTransport::Masters(ServerId server, const MastersRequest& request, absl::Duration timeout,
-                            Done<std::vector<MastersChunk>> done) {
-  new MastersCall(*this, server, request, timeout, std::move(done));
+void GrpcTransport::Masters(ServerId server, const MastersRequest& request, uint64_t most_bytes,
+                            absl::Duration timeout, Done<std::vector<MastersChunk>> done) {
+  new MastersCall(*this, server, request, most_bytes, timeout, std::move(done));
 }
 
 void GrpcTransport::BeginCall(grpc::ClientContext* context) {

@@ -47,8 +47,8 @@ class GrpcTransport final : public Transport {
                  Done<HeartbeatReply> done) override;
   void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
              Done<LeaveReply> done) override;
-  void Masters(ServerId server, const MastersRequest& request, absl::Duration timeout,
-               Done<std::vector<MastersChunk>> done) override;
+  void Masters(ServerId server, const MastersRequest& request, uint64_t most_bytes,
+               absl::Duration timeout, Done<std::vector<MastersChunk>> done) override;
 
  private:
   class MastersCall;

@@ -157,7 +157,7 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
                         [&](const auto& reply) { heartbeat = reply.status(); });
     transport.Join(ServerId{0}, JoinRequest(), absl::Minutes(1),
                    [&](const auto& reply) { join = reply.status(); });
-    transport.Masters(ServerId{0}, {}, absl::Minutes(1),
+    transport.Masters(ServerId{0}, {}, /*most_bytes=*/1000, absl::Minutes(1),
                       [&](const auto& reply) { masters = reply.status(); });
   }
   EXPECT_EQ(heartbeat.code(), absl::StatusCode::kCancelled);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -193,10 +194,19 @@ void InProcessTransport::Leave(ServerId server, const LeaveRequest& request, abs
 }
 
 void InProcessTransport::Masters(ServerId server, const MastersRequest& request,
-                                 absl::Duration timeout, Done<std::vector<MastersChunk>> done) {
+                                 uint64_t most_bytes, absl::Duration timeout,
+                                 Done<std::vector<MastersChunk>> done) {
+  using Chunks = absl::StatusOr<std::vector<MastersChunk>>;
   Call<std::vector<MastersChunk>>(
       membership_loop_, server, timeout,
-      [request](InProcessServer& to) { return to.Masters(request); }, std::move(done));
+      [request, most_bytes](InProcessServer& to) -> Chunks {
+        Chunks chunks = to.Masters(request);
+        if (!chunks.ok()) return chunks;
+        MastersSize size(most_bytes);
+        for (const MastersChunk& chunk : *chunks) RETURN_IF_ERROR(size.Add(chunk));
+        return chunks;
+      },
+      std::move(done));
 }
 
 void InProcessTransport::DropStreams(ServerId server) {

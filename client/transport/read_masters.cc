@@ -18,15 +18,29 @@ constexpr double kLeastBytesPerSecond = 1e6;
 
 using Chunks = std::vector<MastersChunk>;
 
+// Returns the most memory of the chunks of SERVER: twice that of one chunk per segment, because a
+// server may make smaller chunks.
+uint64_t MostBytes(const Partition& partition, ServerId server) {
+  uint64_t bytes = 0;
+  for (const ShardId shard : partition.ShardsOf(server)) {
+    for (const Segment& segment : partition.segments(shard)) {
+      bytes += segment.count * sizeof(float) + partition.tensors()[segment.tensor].name.size() +
+               2 * sizeof(MastersChunk);
+    }
+  }
+  return 2 * bytes + (1 << 20);
+}
+
 // Calls SERVER once and blocks until the reply arrives or STOP is set.
 absl::StatusOr<Chunks> Call(Transport& transport, const std::shared_ptr<StopSignal>& stop,
-                            ServerId server, const MastersRequest& request,
+                            ServerId server, const MastersRequest& request, uint64_t most_bytes,
                             absl::Duration timeout) {
   // The transport may set the answer after this function has returned, if the wait was stopped.
   const auto answer = std::make_shared<std::optional<absl::StatusOr<Chunks>>>();
-  transport.Masters(server, request, timeout, [stop, answer](absl::StatusOr<Chunks> reply) {
-    stop->Update([&] { *answer = std::move(reply); });
-  });
+  transport.Masters(server, request, most_bytes, timeout,
+                    [stop, answer](absl::StatusOr<Chunks> reply) {
+                      stop->Update([&] { *answer = std::move(reply); });
+                    });
   const bool answered =
       stop->WaitUntil([&] { return answer->has_value(); }, absl::InfiniteDuration());
   if (!answered) return absl::CancelledError("stopped while reading the parameters");
@@ -37,11 +51,11 @@ absl::StatusOr<Chunks> Call(Transport& transport, const std::shared_ptr<StopSign
 absl::StatusOr<Chunks> CallAgain(Transport& transport, Clock& clock,
                                  const std::shared_ptr<StopSignal>& stop, absl::Duration patience,
                                  ServerId server, const MastersRequest& request,
-                                 absl::Duration timeout) {
+                                 uint64_t most_bytes, absl::Duration timeout) {
   const absl::Time end = clock.Now() + patience;
   Backoff backoff(WorkerId{0}, server);
   while (true) {
-    absl::StatusOr<Chunks> chunks = Call(transport, stop, server, request, timeout);
+    absl::StatusOr<Chunks> chunks = Call(transport, stop, server, request, most_bytes, timeout);
     if (chunks.ok()) return chunks;
     const absl::Status status = WithServerName(transport, server, chunks.status());
     const absl::Duration pause = backoff.Next();
@@ -123,7 +137,8 @@ absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport
         patience +
         absl::Seconds(static_cast<double>(value_count * sizeof(float)) / kLeastBytesPerSecond);
     ASSIGN_OR_RETURN(const Chunks chunks,
-                     CallAgain(transport, clock, stop, patience, ServerId{s}, request, timeout));
+                     CallAgain(transport, clock, stop, patience, ServerId{s}, request,
+                               MostBytes(partition, ServerId{s}), timeout));
     for (const MastersChunk& chunk : chunks) {
       const absl::Status added = assembly.Add(chunk);
       if (!added.ok()) return WithServerName(transport, ServerId{s}, added);

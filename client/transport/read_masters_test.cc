@@ -102,6 +102,13 @@ TEST_F(ReadMastersTest, AChunkThatDoesNotFitNamesTheServer) {
       absl::DataLossError("server 0 (in process): masters of v: the model has no such tensor"));
 }
 
+TEST_F(ReadMastersTest, AServerThatSendsTooMuchIsNamed) {
+  servers_[0].replies = {std::vector<MastersChunk>(100'000, Chunk("w", 0, {}))};
+  const absl::Status status = Read().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("server 0 (in process): masters: too long (expected"));
+}
+
 class MastersAssemblyTest : public ::testing::Test {
  protected:
   std::string Problem(const MastersChunk& chunk) {

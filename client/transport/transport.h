@@ -9,6 +9,7 @@
 #ifndef THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
@@ -50,6 +52,24 @@ class FrameStream {
   virtual void ReadNext() = 0;
 };
 
+// MastersSize adds up the memory of the chunks of a Masters call. Not thread-safe.
+class MastersSize {
+ public:
+  explicit MastersSize(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // Adds a chunk. Errors: DataLoss if the chunks now take more than the limit.
+  absl::Status Add(const MastersChunk& chunk) {
+    bytes_ += chunk.ByteSizeLong() + sizeof(chunk);
+    if (bytes_ <= most_bytes_) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("masters: too long (expected at most ", most_bytes_,
+                                            " bytes, got ", bytes_, ")"));
+  }
+
+ private:
+  const uint64_t most_bytes_;
+  uint64_t bytes_ = 0;
+};
+
 // Thread-safe.
 class Transport {
  public:
@@ -76,9 +96,10 @@ class Transport {
   virtual void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
                      Done<LeaveReply> done) = 0;
   // Requests the exact fp32 parameters of the server's shards, or their moving averages. The chunks
-  // may arrive in any order.
-  virtual void Masters(ServerId server, const MastersRequest& request, absl::Duration timeout,
-                       Done<std::vector<MastersChunk>> done) = 0;
+  // may arrive in any order. Errors: also DataLoss if the chunks take more than MOST_BYTES
+  // (MastersSize).
+  virtual void Masters(ServerId server, const MastersRequest& request, uint64_t most_bytes,
+                       absl::Duration timeout, Done<std::vector<MastersChunk>> done) = 0;
 };
 
 }  // namespace thinwire

@@ -1,15 +1,20 @@
 #include "client/transport/transport_contract.h"
 
+#include <gmock/gmock.h>
+
 #include <cstddef>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
@@ -131,10 +136,11 @@ absl::StatusOr<HeartbeatReply> Heartbeat(Transport& transport, ServerId server,
 
 absl::StatusOr<std::vector<MastersChunk>> Masters(Transport& transport, ServerId server,
                                                   absl::Duration timeout = absl::Minutes(1),
-                                                  const MastersRequest& request = {}) {
+                                                  const MastersRequest& request = {},
+                                                  uint64_t most_bytes = 1 << 30) {
   using Chunks = std::vector<MastersChunk>;
   return Await<Chunks>([&](Transport::Done<Chunks> done) {
-    transport.Masters(server, request, timeout, std::move(done));
+    transport.Masters(server, request, most_bytes, timeout, std::move(done));
   });
 }
 
@@ -324,6 +330,18 @@ TEST_P(TransportContractTest, EveryChunkOfTheMastersArrives) {
     EXPECT_EQ(chunk.offset(), i);
     EXPECT_EQ(value, static_cast<float>(i));
   }
+}
+
+TEST_P(TransportContractTest, MastersThatTakeMoreThanTheLimitAreRefused) {
+  const auto masters = [this](uint64_t most_bytes) {
+    return Masters(transport(), kServer, absl::Minutes(1), {}, most_bytes).status();
+  };
+  const uint64_t least = kReferenceChunkCount * sizeof(MastersChunk);
+  const absl::Status refused = masters(least);
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              testing::StartsWith(absl::StrCat("masters: too long (expected at most ", least)));
+  EXPECT_EQ(masters(2 * least), absl::OkStatus());
 }
 
 TEST_P(TransportContractTest, TheRequestForAveragesArrives) {
