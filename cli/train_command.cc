@@ -223,14 +223,14 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
       out ? absl::OkStatus() : absl::UnavailableError("standard output: cannot be written");
   if (!config.report().empty()) {
     const absl::Status written = WriteReport(config.report(), ReportJson(run.result()));
-    if (!written.ok()) return Fail(console, written, ExitCode::kUnavailable);
+    if (!written.ok()) return Fail(console, written, ExitCode::kIo);
   }
   if (!command.trace.empty()) {
     const absl::StatusOr<std::string> merged = MergeRun(dir.path(), command.trace);
-    if (!merged.ok()) return Fail(console, merged.status(), ExitCode::kUnavailable);
+    if (!merged.ok()) return Fail(console, merged.status(), ExitCode::kIo);
     console.Note(*merged);
   }
-  if (!shown.ok()) return Fail(console, shown, ExitCode::kUnavailable);
+  if (!shown.ok()) return Fail(console, shown, ExitCode::kIo);
   return code;
 }
 

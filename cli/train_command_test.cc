@@ -295,7 +295,7 @@ TEST_F(TrainCommandTest, ATableThatCannotBeWrittenIsAnError) {
   JobConfig config;
   config.set_report(dir_->PathOf("report.json"));
   std::ofstream full("/dev/full");
-  EXPECT_EQ(Run(config, full), ExitCode::kUnavailable);
+  EXPECT_EQ(Run(config, full), ExitCode::kIo);
   EXPECT_THAT(messages_.str(), HasSubstr("error: standard output: cannot be written"));
   EXPECT_GT(std::filesystem::file_size(config.report()), 0u);
 }

@@ -545,6 +545,8 @@ absl::Status Client::WaitUntilAlone() {
   return progress_->failure();
 }
 
+void Client::Pause(absl::Duration duration) { stop_->Wait(duration); }
+
 absl::Status Client::RefreshLive() {
   // The next reply may belong to a heartbeat that was sent before this call.
   const uint64_t count = report_->lead_report_count() + 2;

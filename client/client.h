@@ -243,6 +243,9 @@ class Client {
   // job without averages, these are the parameters.
   absl::StatusOr<std::vector<std::vector<float>>> ReadAverages();
 
+  // Blocks for DURATION, or until Stop.
+  void Pause(absl::Duration duration);
+
   // Blocks until server 0 has answered a heartbeat that was sent after this call, so that live()
   // has every worker that joined before. Errors: those of WaitTensor. REQUIRES: Join has succeeded.
   absl::Status RefreshLive();

@@ -226,6 +226,32 @@ TEST_F(ModelOutputTest, TheNextWorkerWritesTheModelWhenTheEvaluatorIsKilled) {
                                                           done->done().final_test_accuracy())));
 }
 
+// The folder of the file is away when training ends, as a full disk has no room. The servers stay.
+TEST_F(ModelOutputTest, TheModelIsWrittenWhenTheFileSystemLetsItOrTheOperatorGivesUp) {
+  const std::string folder = daemons_.folder() + "/out";
+  const std::string job = Job("softmax", "epochs: 4", "servers: 2 straggler: '0:20ms'");
+  for (const bool gives_up : {false, true}) {
+    const std::string run = gives_up ? "given up" : "written";
+    std::filesystem::create_directory(folder);
+    daemons_.Start(run, "cli/thinwire",
+                   {"train", "--config", daemons_.Write("job", job), "--output",
+                    folder + "/model.safetensors"});
+    ASSERT_TRUE(daemons_.WaitForLog(run, "epoch 0: "));
+    std::filesystem::remove(folder);
+    ASSERT_TRUE(daemons_.WaitForLog(run, "model not written: " + folder + "/model.safetensors"));
+    if (gives_up) {
+      daemons_.Signal(run, SIGINT);
+    } else {
+      std::filesystem::create_directory(folder);
+    }
+    const ProcessResult end = daemons_.WaitForEnd(run);
+    EXPECT_EQ(end.exit, ExitStatus{.code = gives_up ? 74 : 0}) << end.log;
+    EXPECT_EQ(std::filesystem::exists(folder + "/model.safetensors"), !gives_up);
+    EXPECT_THAT(end.log, Not(HasSubstr("started again")));
+    std::filesystem::remove_all(folder);
+  }
+}
+
 TEST_F(ModelOutputTest, AWrongFileIsOneClearSentence) {
   const std::string job = Job("softmax", "", "");
   ProcessResult result = Evaluate(job);

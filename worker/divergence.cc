@@ -35,6 +35,10 @@ void DivergenceWatch::AddStep(Step step, double loss, bool gradient_overflowed) 
     return;
   }
   if (++step_count_ <= kFirstSteps) first_loss_ = std::min(first_loss_, loss);
+  if (step_count_ == 1) {
+    first_step_loss_ = loss;
+    return;
+  }
   recent_.push_back(loss);
   if (recent_.size() > kRecentSteps) recent_.pop_front();
 }
@@ -48,14 +52,15 @@ void DivergenceWatch::FinishEpoch(uint64_t epoch) {
   } else if (!recent_.empty()) {
     const double recent =
         std::accumulate(recent_.begin(), recent_.end(), 0.0) / static_cast<double>(recent_.size());
-    const bool grew = recent > 10 * std::max(first_loss_, guessing_loss_);
+    const bool grew = recent > 10 * std::max(first_step_loss_, guessing_loss_);
     const bool did_not_fall = step_count_ >= kFirstSteps + kRecentSteps &&
                               recent >= std::max(0.9 * first_loss_, 0.99 * guessing_loss_);
     if (grew || did_not_fall) {
       of_epoch_ = absl::StrFormat(
-          "the training loss %s (%.4g over the last %d steps; %.4g in the first steps; %.4g by "
+          "the training loss %s (%.4g over the last %d steps; %.4g in the first step%s; %.4g by "
           "guessing)",
-          grew ? "grew" : "did not fall", recent, recent_.size(), first_loss_, guessing_loss_);
+          grew ? "grew" : "did not fall", recent, recent_.size(),
+          grew ? first_step_loss_ : first_loss_, grew ? "" : "s", guessing_loss_);
     }
   }
   epoch_had_steps_ = false;

@@ -5,12 +5,14 @@
 //   every step of an epoch had a gradient that is not finite           the epoch's end
 //   the loss did not fall: the mean of the last 100 steps is           the epoch's end, after at
 //     at least 99 % of the guessing loss and 90 % of the first loss      least 110 steps
-//   the loss grew: that mean is above ten times both                   the epoch's end
+//   the loss grew: the mean of the last 100 steps, or of all except     the epoch's end
+//     the first one, is above ten times the loss of the first step
+//     and ten times the guessing loss
 //
 // The first loss is the smallest loss of the first ten steps. The guessing loss is the loss of a
-// model that ignores its input and knows only how often each class occurs. Except for the first,
-// a symptom of an epoch is forgotten when a later epoch does not have it. docs/training.md gives
-// examples. Not thread-safe.
+// model that ignores its input and knows only how often each class occurs. The compared steps are
+// disjoint, so a loss that only falls has not grown. Except for the first, a symptom of an epoch is
+// forgotten when a later epoch does not have it. docs/training.md gives examples. Not thread-safe.
 #ifndef THINWIRE_WORKER_DIVERGENCE_H_
 #define THINWIRE_WORKER_DIVERGENCE_H_
 
@@ -44,8 +46,9 @@ class DivergenceWatch {
  private:
   double guessing_loss_;
   uint64_t step_count_ = 0;
+  double first_step_loss_ = 0;
   double first_loss_ = std::numeric_limits<double>::infinity();
-  std::deque<double> recent_;  // the losses of the last steps
+  std::deque<double> recent_;  // the losses of the last steps, without that of the first step
   bool epoch_had_steps_ = false;
   bool epoch_had_good_gradients_ = false;
   std::string lost_;

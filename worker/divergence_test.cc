@@ -65,6 +65,23 @@ TEST(DivergenceWatchTest, AShortRunMustNotGrowTenfold) {
   EXPECT_EQ(After(5, [](uint64_t t) { return t == 0 ? 2.3 : 9.0; }), "");
 }
 
+// The rare class has a large loss in the first step only. The smallest of the first losses is that of
+// batches without this class.
+TEST(DivergenceWatchTest, ALossThatOnlyFallsHasNotGrownHoweverShortTheRun) {
+  const double rare = 0.0079;  // two of 2000 examples
+  for (uint64_t steps = 1; steps <= 120; ++steps) {
+    EXPECT_EQ(After(
+                  steps, [](uint64_t t) { return 0.7 * std::exp(-3.0 * t); }, rare),
+              "")
+        << steps;
+  }
+}
+
+TEST(DivergenceWatchTest, ABatchWithARareClassIsNoGrowth) {
+  const auto loss_of = [](uint64_t t) { return t == 0 ? 0.69 : t % 5 == 0 ? 0.5 : 1e-6; };
+  EXPECT_EQ(After(16, loss_of, 0.0079), "");
+}
+
 // A model that was trained before cannot improve much, but is far better than guessing.
 TEST(DivergenceWatchTest, AGoodStartNeedNotImprove) {
   EXPECT_EQ(After(1000, [](uint64_t t) { return 0.1 + 0.01 * std::sin(t); }), "");

@@ -406,6 +406,8 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
       return ExitCode::kPreempted;
     case Trainer::Ending::kDiverged:
       return ExitCode::kDiverged;
+    case Trainer::Ending::kNotWritten:
+      return ExitCode::kIo;
   }
   return ExitCode::kSoftware;
 }

@@ -65,10 +65,11 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   const absl::Status left = parts_.client.Leave();
   if (!ending.ok()) return ending;
   if (writes_output_ && left.ok()) {
-    const absl::Status written = WriteOutput();
-    const bool stopped = absl::IsCancelled(written) && stop_requested();
-    if (!stopped) RETURN_IF_ERROR(written);
+    const absl::StatusOr<bool> written = WriteOutput();
+    const bool stopped = absl::IsCancelled(written.status()) && stop_requested();
+    if (!stopped) RETURN_IF_ERROR(written.status());
     if (stopped) ending = Ending::kStopped;
+    if (!stopped && !*written) ending = Ending::kNotWritten;
   }
   if (*ending == Ending::kDiverged) LOG(INFO) << "diverged: " << DivergenceText();
   // The result is reported even if leaving the job fails.
@@ -118,9 +119,8 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
     RETURN_IF_ERROR(AwaitParameters(next_));
     RETURN_IF_ERROR(Test());
   }
-  if (!divergence_.symptom().empty()) return Ending::kDiverged;
   if (output_ && evaluates) RETURN_IF_ERROR(AwaitOthers());
-  return Ending::kFinished;
+  return divergence_.symptom().empty() ? Ending::kFinished : Ending::kDiverged;
 }
 
 absl::StatusOr<Step> Trainer::Join() {
@@ -433,9 +433,13 @@ absl::Status Trainer::TestTrial(Step step) {
 }
 
 void Trainer::KeepBest(uint64_t epoch) {
-  if (!output_ || !output_->keeps_best() || !test_ || !divergence_.symptom().empty()) return;
+  if (!output_ || !output_->keeps_best() || !test_ || IsUseless(*test_)) return;
   const absl::Status written = output_->Write(*test_, parts_.sampler.EpochBegin(epoch + 1), epoch);
   if (!written.ok()) LOG(ERROR) << "model not written: " << written.message();
+}
+
+bool Trainer::IsUseless(const BatchResult& test) const {
+  return !divergence_.symptom().empty() && !std::isfinite(test.loss_sum);
 }
 
 absl::Status Trainer::AwaitOthers() {
@@ -445,12 +449,36 @@ absl::Status Trainer::AwaitOthers() {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::WriteOutput() {
+absl::StatusOr<bool> Trainer::WriteOutput() {
   ASSIGN_OR_RETURN(const BatchResult result, output_->Test());
-  RETURN_IF_ERROR(
-      output_->Write(result, parts_.sampler.EpochBegin(options_.epochs), options_.epochs - 1));
+  if (IsUseless(result)) {
+    LOG(ERROR) << "model not written: the test loss of the final parameters is not finite";
+    test_ = result;
+    return true;
+  }
+  const auto write = [&] {
+    return output_->Write(result, parts_.sampler.EpochBegin(options_.epochs), options_.epochs - 1);
+  };
+  const auto wait_for = [this](const std::string& text) {
+    WorkerEvent event;
+    event.mutable_waiting()->set_text(text);
+    parts_.events.Write(std::move(event));
+  };
+  absl::Status written = write();
+  if (!written.ok() && !absl::IsInvalidArgument(written)) {
+    LOG(ERROR) << "model not written: " << written.message() << "; tries again every "
+               << options_.write_again << " until it is stopped";
+    wait_for(absl::StrCat("waits until the model can be written: ", written.message()));
+    do {
+      parts_.client.Pause(options_.write_again);
+      written = write();
+    } while (!written.ok() && !stop_requested());
+    if (!written.ok()) return false;
+    wait_for("");
+  }
+  RETURN_IF_ERROR(written);
   test_ = output_->written()->test;
-  return absl::OkStatus();
+  return true;
 }
 
 bool Trainer::IsLowestLive() const {
@@ -588,7 +616,8 @@ void Trainer::ReportDone(Ending ending) {
     codec.set_codec(choice.codec);
     codec.set_reason(choice.reason);
   }
-  if (ending == Ending::kFinished && writes_output_ && output_->written()) {
+  const bool finished = ending == Ending::kFinished || ending == Ending::kDiverged;
+  if (finished && writes_output_ && output_->written()) {
     done.set_output(output_->path());
     if (output_->keeps_best()) done.set_kept_epoch(output_->written()->epoch);
   }

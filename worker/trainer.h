@@ -11,7 +11,8 @@
 //                one more step whose pushes empty the residual
 //   leave        after the last step, earlier if `stop` returns true, if the loss is not finite or
 //                if an operator has removed the worker, or after an error
-//   write        the evaluator writes the model file, if there is one
+//   write        the evaluator writes the model file, if there is one; if the file system fails,
+//                again and again until `stop` returns true
 //
 // In a trial of push: adaptive (docs/adaptive_precision.md), the evaluator also tests its replica
 // before the first step, seven times in between, and after the last step, and the client sends the
@@ -31,8 +32,9 @@
 //
 // If there is a model file (model_output.h), the evaluator does not leave before every other worker
 // has left, because the servers' parameters are final only after the last worker has left. It then
-// leaves, reads these parameters, tests them and writes the file. A worker that was stopped or
-// whose run diverged writes no final file.
+// leaves, reads these parameters, tests them and writes the file, also after a symptom of
+// divergence. A worker that was stopped, that stopped at a loss that is not finite, or whose final
+// parameters compute no finite test loss after a symptom, writes no final file.
 //
 // If the loss is scaled (loss_scale.h), a step in which some shard's gradient was not finite halves
 // the scale of the next step. The worker pushes such a shard with weight 0, and the other shards of
@@ -126,9 +128,10 @@ struct TrainerOptions {
   std::string job = "train";                // the job's name, for the loss-scale file
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
   bool stop_on_divergence = true;
-  std::string divergence_advice;             // what usually helps; "" if unknown
-  uint64_t trial_steps = 0;                  // with push: adaptive, the steps of a trial
-  std::optional<ModelOutputOptions> output;  // unset: no model file is written
+  std::string divergence_advice;                  // what usually helps; "" if unknown
+  uint64_t trial_steps = 0;                       // with push: adaptive, the steps of a trial
+  std::optional<ModelOutputOptions> output;       // unset: no model file is written
+  absl::Duration write_again = absl::Seconds(5);  // after a failed attempt to write it
 };
 
 // The objects that a Trainer uses. All of them must outlive the Trainer.
@@ -152,9 +155,10 @@ class Trainer {
  public:
   enum class Ending {
     kFinished,
-    kStopped,   // `stop` returned true, and the worker left the job
-    kDiverged,  // the run diverged, and the worker left the job
-    kRetired,   // an operator has removed the worker, and it left the job
+    kStopped,     // `stop` returned true, and the worker left the job
+    kDiverged,    // the run diverged, and the worker left the job
+    kRetired,     // an operator has removed the worker, and it left the job
+    kNotWritten,  // `stop` returned true after a failed attempt to write the model file
   };
 
   Trainer(const TrainerOptions& options, const TrainerParts& parts);
@@ -215,10 +219,16 @@ class Trainer {
   // Writes the model that Test() has tested, if it is the best. Logs an error instead of returning
   // it, because the end of a later epoch may succeed.
   void KeepBest(uint64_t epoch);
+  // Returns true if the run has a symptom of divergence and the tested parameters compute no finite
+  // loss. No file is written with them.
+  bool IsUseless(const BatchResult& test) const;
   // Blocks until every other worker has left, so that this worker writes the final model.
   absl::Status AwaitOthers();
-  // Tests the final parameters and writes the model file. REQUIRES: this worker has left.
-  absl::Status WriteOutput();
+  // Tests the final parameters and, unless they are useless, writes the model file. Tries again
+  // until the file is written or `stop` returns true. Returns whether it is not missing. Errors:
+  // those of the client and the model; InvalidArgument for a model or a path that no file can have.
+  // REQUIRES: this worker has left.
+  absl::StatusOr<bool> WriteOutput();
   bool IsLowestLive() const;
   // Returns whether this worker is the evaluator. May block for up to two heartbeats.
   absl::StatusOr<bool> Evaluates();

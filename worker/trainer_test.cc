@@ -73,10 +73,11 @@ class DecayModel final : public Model {
   absl::StatusOr<BatchResult> Evaluate(const Batch& batch) override {
     evaluated.push_back(bound_[0][0]);
     const uint64_t correct = evaluated.size() > results.size() ? 1 : results[evaluated.size() - 1];
-    return BatchResult{.correct = correct, .examples = batch.labels.size()};
+    return BatchResult{.loss_sum = test_loss, .correct = correct, .examples = batch.labels.size()};
   }
   bool has_buffers() const override { return true; }
   absl::StatusOr<std::vector<ModelBuffer>> Buffers() const override {
+    if (has_complex_buffer) return absl::InvalidArgumentError("buffer: complex");
     return std::vector<ModelBuffer>{
         {.name = "trained", .dtype = "U8", .bytes = {static_cast<uint8_t>(trained.size())}}};
   }
@@ -98,6 +99,8 @@ class DecayModel final : public Model {
   std::vector<float> loss_scales;             // the loss scale of each call of Train()
   std::vector<float> evaluated;               // the first parameter in each call of Evaluate()
   std::vector<uint64_t> results;  // the correct predictions of each call of Evaluate(); later: 1
+  double test_loss = 0;           // of each call of Evaluate()
+  bool has_complex_buffer = false;
   int reset_count = 0;
   int update_count = 0;
 
@@ -238,7 +241,8 @@ class TrainerTest : public ::testing::Test {
                                       .loss_scaling = job.loss_scaling,
                                       .stop_on_divergence = job.stop_on_divergence,
                                       .divergence_advice = "a lower rate",
-                                      .output = job.output};
+                                      .output = job.output,
+                                      .write_again = absl::Milliseconds(1)};
     Trainer trainer(trainer_options, {.client = *client,
                                       .model = model_,
                                       .train = train,
@@ -323,7 +327,7 @@ class TrainerTest : public ::testing::Test {
     std::filesystem::remove_all(dir);
     return dir;
   }();
-  const ModelOutputOptions output_ = {.path = state_dir_ + ".safetensors", .job = "train"};
+  ModelOutputOptions output_ = {.path = state_dir_ + ".safetensors", .job = "train"};
   const Dataset test_ = NumberedExamples(4);
   Partition partition_ = Partition::Make(model_.tensors(), 0, 1).value();
   FakeServer server_{partition_, ServerId{0}};
@@ -819,18 +823,65 @@ TEST_F(TrainerTest, AStoppedWorkerWritesNoFinalModel) {
   EXPECT_EQ(Done().output(), "");
 }
 
-TEST_F(TrainerTest, ADivergedRunWritesNoModel) {
+TEST_F(TrainerTest, ARunThatEndsWithASymptomWritesItsModel) {
+  ModelOutputOptions best = output_;
+  best.keep = ModelOutputOptions::Keep::kBest;
+  for (const ModelOutputOptions& output : {output_, best}) {
+    model_.OverflowAbove(0.5);  // the loss scale is 1
+    out_.str("");
+    EXPECT_EQ(Run({.output = output}).value(), Trainer::Ending::kDiverged);
+    EXPECT_THAT(OutputTensors(), SizeIs(3));
+    EXPECT_EQ(Done().output(), output_.path);
+    EXPECT_THAT(Done().diverged(), HasSubstr("every step of epoch 1 had a gradient"));
+    std::filesystem::remove(output_.path);
+  }
+}
+
+TEST_F(TrainerTest, ARunThatStopsAtALostLossWritesNoModel) {
   model_.LoseAfter(2);
-  EXPECT_EQ(Run({.stop_on_divergence = false, .output = output_}).value(),
-            Trainer::Ending::kDiverged);
+  EXPECT_EQ(Run({.output = output_}).value(), Trainer::Ending::kDiverged);
   EXPECT_FALSE(std::filesystem::exists(output_.path));
   EXPECT_EQ(Done().output(), "");
 }
 
-TEST_F(TrainerTest, AModelFileThatCannotBeWrittenFailsTheRun) {
-  ModelOutputOptions nowhere = output_;
-  nowhere.path += ".none/file";
-  EXPECT_TRUE(absl::IsNotFound(Run({.output = nowhere}).status()));
+TEST_F(TrainerTest, ADivergedModelWithoutAFiniteTestLossIsNotWritten) {
+  model_.LoseAfter(2);
+  model_.test_loss = std::nan("");
+  EXPECT_EQ(Run({.stop_on_divergence = false, .output = output_}).value(),
+            Trainer::Ending::kDiverged);
+  EXPECT_FALSE(std::filesystem::exists(output_.path));
+  EXPECT_EQ(Done().output(), "");
+  EXPECT_TRUE(std::isnan(Done().final_test_loss()));
+}
+
+TEST_F(TrainerTest, AModelFileIsWrittenAsSoonAsTheFileSystemLetsIt) {
+  const std::string folder = output_.path + ".none";
+  std::filesystem::remove_all(folder);
+  output_.path = folder + "/file";
+  // Six calls are made before the six steps, later ones after an attempt to write the file.
+  const auto before_step = [&](int asked) {
+    if (asked == 9) std::filesystem::create_directory(folder);
+  };
+  ASSERT_EQ(Run({.before_step = before_step, .output = output_}).value(),
+            Trainer::Ending::kFinished);
+  EXPECT_THAT(OutputTensors(), SizeIs(3));
+  EXPECT_EQ(Done().output(), output_.path);
+  const std::vector<WorkerEvent> waits = Events(WorkerEvent::kWaiting);
+  ASSERT_GE(waits.size(), 2u);
+  EXPECT_THAT(waits[waits.size() - 2].waiting().text(),
+              HasSubstr("waits until the model can be written: " + output_.path));
+  EXPECT_EQ(waits.back().waiting().text(), "");
+}
+
+TEST_F(TrainerTest, AWorkerThatIsStoppedGivesTheModelFileUp) {
+  output_.path += ".none/file";
+  EXPECT_EQ(Run({.stop_after = 9, .output = output_}).value(), Trainer::Ending::kNotWritten);
+  EXPECT_EQ(Done().output(), "");
+}
+
+TEST_F(TrainerTest, AModelThatNoFileCanHaveFailsTheRun) {
+  model_.has_complex_buffer = true;
+  EXPECT_TRUE(absl::IsInvalidArgument(Run({.output = output_}).status()));
   EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
 }
 

@@ -205,10 +205,17 @@ void TrainRun::AwaitWorkers() {
 }
 
 void TrainRun::ObtainModel() {
-  if (Result() != ExitCode::kOk || setting_.output.path.empty()) return;
+  if (gave_model_up_) {
+    Fail(absl::StrCat(
+        "--output: ", setting_.output.path,
+        ": not written, because the worker was stopped before the file system let it"));
+  }
+  const bool diverged = Result() == ExitCode::kDiverged;
+  if ((Result() != ExitCode::kOk && !diverged) || setting_.output.path.empty()) return;
   const WorkerRow* writer = result_.record.writer();
   absl::Status status;
   if (writer == nullptr) {
+    if (diverged) return;
     status = absl::NotFoundError("not written, because the evaluating worker was lost");
   } else if (setting_.hosts != nullptr) {
     status = setting_.hosts->FetchModel(writer->worker);
@@ -248,6 +255,7 @@ void TrainRun::StopServers() {
 }
 
 ExitCode TrainRun::Result() const {
+  if (gave_model_up_) return ExitCode::kIo;
   if (signal_ != 0) return signal_ == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
   if (result_.record.CountOf(State::kDiverged) > 0) return ExitCode::kDiverged;
   const bool all_done =
@@ -472,6 +480,7 @@ void TrainRun::HandleLoss(const ProcessEvent& event) {
   }
   const auto worker = WorkerOf(event.name);
   if (!worker) return;
+  gave_model_up_ |= event.exit.code == static_cast<int>(ExitCode::kIo);
   result_.record.WorkerEnded(*worker, event.exit, signal_ != 0 || stopped_by_divergence_);
   const WorkerRow& row = result_.record.workers()[worker->value];
   if (row.state != State::kLost) return;

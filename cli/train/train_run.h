@@ -190,6 +190,7 @@ class TrainRun {
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;
+  bool gave_model_up_ = false;     // a worker was stopped while it could not write the model file
   bool model_is_missing_ = false;  // every worker has ended, but this machine has no model file
 };
 

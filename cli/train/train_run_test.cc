@@ -77,6 +77,15 @@ TEST_F(TrainRunTest, AModelThatNoWorkerHasWrittenIsAFailure) {
             "--output: m.safetensors: not written, because the evaluating worker was lost");
 }
 
+TEST_F(TrainRunTest, AWorkerThatGaveTheModelUpIsNotStartedAgain) {
+  setting_.output.path = "m.safetensors";
+  EXPECT_EQ(Run(kServer, absl::StrCat(kDone, "[ \"$n\" = 1 ] || exit 74")), ExitCode::kIo);
+  EXPECT_THAT(run_->result().record.restarts(), SizeIs(0));
+  EXPECT_THAT(run_->result().problems,
+              testing::Contains(HasSubstr(
+                  "--output: m.safetensors: not written, because the worker was stopped")));
+}
+
 TEST_F(TrainRunTest, AWrittenModelIsOfTheRun) {
   setting_.output = {.path = "m.safetensors", .keep = "best"};
   const std::string worker =
