@@ -53,6 +53,7 @@ absl::StatusOr<Credentials> Credentials::Load(const std::string& dir,
       absl::StrCat(dir, "/", kKeyFile), absl::StrCat(dir, "/", kCertificateFile),
       absl::StrCat(dir, "/", kAuthorityFile),
       static_cast<unsigned>(absl::ToInt64Seconds(kCredentialsRefresh)));
+  credentials.peers_ = std::make_shared<PeerCertificates>(dir, kCredentialsRefresh);
   grpc::experimental::TlsChannelCredentialsOptions options;
   UseFiles(credentials.files_, options);
   credentials.channel_ = grpc::experimental::TlsCredentials(options);
@@ -68,10 +69,12 @@ std::shared_ptr<grpc::Channel> Credentials::Connect(const std::string& address, 
   return grpc::CreateCustomChannel(address, channel_, arguments);
 }
 
-std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
+std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer(
+    std::shared_ptr<grpc::experimental::CertificateVerifier> verifier) const {
   if (files_ == nullptr) return grpc::InsecureServerCredentials();
   grpc::experimental::TlsServerCredentialsOptions options(files_);
   UseFiles(files_, options);
+  if (verifier != nullptr) options.set_certificate_verifier(std::move(verifier));
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   return grpc::experimental::TlsServerCredentials(options);
 }

@@ -11,6 +11,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <memory>
@@ -22,6 +23,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/tls/identity.h"
+#include "common/tls/peer_certificates.h"
 
 namespace thinwire {
 
@@ -50,12 +52,16 @@ class Credentials {
                                          grpc::ChannelArguments arguments) const;
 
   // Returns the credentials with which a server listens. With mutual TLS, it accepts only clients
-  // with a certificate of a trusted authority.
-  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+  // with a certificate of a trusted authority that VERIFIER, unless it is null, accepts too.
+  std::shared_ptr<grpc::ServerCredentials> ForServer(
+      std::shared_ptr<grpc::experimental::CertificateVerifier> verifier = nullptr) const;
+  // Returns the check of the clients' certificates during their connections; null: plaintext.
+  const std::shared_ptr<PeerCertificates>& peers() const { return peers_; }
 
  private:
   std::shared_ptr<grpc::ChannelCredentials> channel_;
   std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> files_;  // null: plaintext
+  std::shared_ptr<PeerCertificates> peers_;
   std::optional<Identity> identity_;
   std::vector<std::string> warnings_;
 };

@@ -33,6 +33,7 @@
 #include "common/ids.h"
 #include "common/memory/available_memory.h"
 #include "common/memory/huge_page_arena.h"
+#include "common/memory/memory_trimmer.h"
 #include "common/process_setup.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
@@ -294,6 +295,7 @@ absl::Status Serve(const Flags& flags) {
           flags.credentials, thinwire::Identity{thinwire::Role::kServer, spec.name, flags.server}));
   for (const std::string& warning : credentials.warnings()) LOG(WARNING) << warning;
   RaiseFileLimit();
+  const thinwire::MemoryTrimmer trimmer;
   StopRequests signals;
   thinwire::SteadyClock clock;
   thinwire::UnixClock unix_clock;

@@ -7,6 +7,8 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
+#include <grpc/grpc_security.h>
+#include <grpc/grpc_security_constants.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -153,7 +155,8 @@ class AccessTest : public testing::Test {
 
   // Returns a channel of a client that trusts the server and shows the certificate of PAIR.
   // nullptr: no certificate.
-  std::shared_ptr<grpc::Channel> ChannelWith(const KeyPair* pair) {
+  std::shared_ptr<grpc::Channel> ChannelWith(const KeyPair* pair,
+                                             grpc::ChannelArguments arguments = OwnConnection()) {
     using grpc::experimental::StaticDataCertificateProvider;
     const std::string& roots = authority_.pair().certificate;
     grpc::experimental::TlsChannelCredentialsOptions options;
@@ -164,10 +167,25 @@ class AccessTest : public testing::Test {
                                          {pair->key, pair->certificate}}));
     options.watch_root_certs();
     if (pair != nullptr) options.watch_identity_key_cert_pairs();
-    grpc::ChannelArguments arguments = OwnConnection();
     arguments.SetSslTargetNameOverride(kLeadPeer.DnsName());
     return grpc::CreateCustomChannel(listener_->address(),
                                      grpc::experimental::TlsCredentials(options), arguments);
+  }
+
+  // Returns the request with which WORKER joins. JOINED: the reply to its earlier Join; empty: none.
+  static JoinRequest JoinOf(uint32_t worker, const JoinReply& joined) {
+    const Partition partition = Partition::Make({{"w", {3}}}, 0, 1).value();
+    JoinRequest request;
+    request.set_job("train");
+    request.set_worker(worker);
+    request.set_incarnation(joined.incarnation());
+    request.set_run(joined.run());
+    request.set_servers(1);
+    request.set_partition_hash(partition.hash());
+    Tensor& tensor = *request.add_tensors();
+    tensor.set_name("w");
+    tensor.add_shape(3);
+    return request;
   }
 
   // Expects that a client behind CHANNEL gets CODE for every method of the server.
@@ -241,19 +259,125 @@ TEST_F(AccessTest, Promise8WithAnExpiredCertificateNothingIsAllowed) {
   ExpectRefusedEverywhere(ChannelWith(&pair), grpc::StatusCode::UNAVAILABLE);
 }
 
+// Returns the error code of a call, and sets RESUMED to whether its TLS session was resumed.
+grpc::StatusCode CallStatus(const std::shared_ptr<grpc::Channel>& channel, bool& resumed) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  StatusReply reply;
+  const grpc::Status status = Control::NewStub(channel)->Status(&context, StatusRequest(), &reply);
+  const auto values = context.auth_context()->FindPropertyValues(GRPC_SSL_SESSION_REUSED_PROPERTY);
+  resumed = values.size() == 1 && values[0] == "true";
+  return status.error_code();
+}
+
+TEST_F(AccessTest, Promise8AnExpiredCertificateGetsInByNeitherAnOpenNorAResumedConnection) {
+  const absl::Duration validity = absl::Seconds(10);
+  const KeyPair pair = authority_.Issue(kViewerPeer, validity);
+  const absl::Time end = absl::Now() + validity;
+  grpc_ssl_session_cache* const cache = grpc_ssl_session_cache_create_lru(8);
+  grpc::ChannelArguments arguments = OwnConnection();
+  const grpc_arg_pointer_vtable* const vtable =
+      grpc_ssl_session_cache_create_channel_arg(cache).value.pointer.vtable;
+  arguments.SetPointerWithVtable(GRPC_SSL_SESSION_CACHE_ARG, cache, vtable);
+  const auto open = ChannelWith(&pair, arguments);
+  bool resumed = true;
+  ASSERT_EQ(CallStatus(open, resumed), grpc::StatusCode::OK);
+  ASSERT_FALSE(resumed);
+  ASSERT_EQ(CallStatus(ChannelWith(&pair, arguments), resumed), grpc::StatusCode::OK);
+  ASSERT_TRUE(resumed);
+  // The server checks a certificate again after kCredentialsRefresh.
+  absl::SleepFor(end + kCredentialsRefresh + absl::Seconds(1) - absl::Now());
+  EXPECT_EQ(CallStatus(open, resumed), grpc::StatusCode::UNAUTHENTICATED);
+  // A resumed session does not get past the handshake.
+  EXPECT_EQ(CallStatus(ChannelWith(&pair, arguments), resumed), grpc::StatusCode::UNAVAILABLE);
+  grpc_ssl_session_cache_destroy(cache);
+}
+
+TEST_F(AccessTest, Promise8TheCertificatesOfARemovedAuthorityAreRefusedOnOpenConnections) {
+  const auto open = ChannelOf(kViewerPeer);
+  bool resumed = false;
+  ASSERT_EQ(CallStatus(open, resumed), grpc::StatusCode::OK);
+  TestAuthority next(folder_->PathOf("next"));
+  ASSERT_EQ(WritePemFiles(authority_.DirOf(kLeadPeer),
+                          CredentialFiles(next.pair().certificate, next.Issue(kLeadPeer)),
+                          /*replace=*/true),
+            absl::OkStatus());
+  grpc::StatusCode code = grpc::StatusCode::OK;
+  for (int attempt = 0; attempt < 300 && code == grpc::StatusCode::OK; ++attempt) {
+    absl::SleepFor(absl::Milliseconds(100));
+    code = CallStatus(open, resumed);
+  }
+  EXPECT_EQ(code, grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(AccessTest, Promise8AStreamEndsWithTheCertificateThatOpenedIt) {
+  const KeyPair pair = authority_.Issue(kWorker0Peer, absl::Seconds(10));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
+  const auto stream = ParameterService::NewStub(ChannelWith(&pair))->Exchange(&context);
+  const MethodReply join = CallMethod(ChannelOf(kWorker0Peer), "/thinwire.Control/Join",
+                                      JoinOf(0, JoinReply()).SerializeAsString());
+  JoinReply joined;
+  ASSERT_TRUE(joined.ParseFromString(join.message.value_or(""))) << join.status.error_message();
+  WorkerMessage frame;
+  frame.set_incarnation(joined.incarnation());
+  frame.set_generation(joined.generation());
+  frame.set_epoch(5);
+  int written_count = 0;
+  while (stream->Write(frame) && ++written_count < 1000) absl::SleepFor(absl::Milliseconds(100));
+  ServerMessage answer;
+  while (stream->Read(&answer)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED) << status.error_message();
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("certificate has expired"));
+  EXPECT_GT(written_count, 1);
+}
+
+TEST_F(AccessTest, Promise9PeersReplaceTheirConnectionsAndSeeNewCertificates) {
+  const auto listener = Listener::Start(*job_, "127.0.0.1:0", authority_.Load(kLeadPeer),
+                                        /*max_connection_age=*/absl::Milliseconds(200));
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto stub = Control::NewStub(
+      authority_.Load(kViewerPeer).Connect((*listener)->address(), ServerId{0}, OwnConnection()));
+  // Returns the certificate of the server on the connection of the next call.
+  const auto shown = [&]() -> std::string {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    StatusReply reply;
+    const grpc::Status status = stub->Status(&context, StatusRequest(), &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    const auto values =
+        context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+    return values.size() == 1 ? std::string(values[0].data(), values[0].size()) : "";
+  };
+  const std::string first = shown();
+  ASSERT_NE(first, "");
+  authority_.Write(kLeadPeer);
+  std::string last = first;
+  for (int attempt = 0; attempt < 300 && last == first; ++attempt) {
+    absl::SleepFor(absl::Milliseconds(100));
+    last = shown();
+  }
+  EXPECT_NE(last, first);
+}
+
 TEST_F(AccessTest, Promise8WithTheCertificateOfAnotherJobNothingIsAllowed) {
   for (Identity peer : kColumns) {
     peer.job = "other";
     const KeyPair pair = authority_.Issue(peer);
-    ExpectRefusedEverywhere(ChannelWith(&pair), grpc::StatusCode::PERMISSION_DENIED);
+    ExpectRefusedEverywhere(ChannelWith(&pair), grpc::StatusCode::UNAVAILABLE);
   }
 }
 
 TEST_F(AccessTest, Promise8MethodsThatDoNotExistAreRefused) {
   for (const Identity& peer : kColumns) {
     const auto channel = ChannelOf(peer);
-    EXPECT_TRUE(IsDenied(CallMethod(channel, "/thinwire.Control/Unknown"))) << peer;
-    EXPECT_TRUE(IsDenied(CallMethod(channel, "/grpc.channelz.v1.Channelz/GetServers"))) << peer;
+    for (const char* method :
+         {"/thinwire.Control/Unknown", "/grpc.channelz.v1.Channelz/GetServers"}) {
+      EXPECT_EQ(CallMethod(channel, method).status.error_code(), grpc::StatusCode::UNIMPLEMENTED)
+          << peer;
+    }
   }
 }
 
@@ -304,18 +428,8 @@ class SharedCertificateTest : public AccessTest {
   };
 
   MethodReply CallJoin(const Process& process, const std::string& token) {
-    const Partition partition = Partition::Make({{"w", {3}}}, 0, 1).value();
-    JoinRequest request;
-    request.set_job("train");
-    request.set_worker(process.worker);
-    request.set_incarnation(process.joined.incarnation());
-    request.set_run(process.joined.run());
-    request.set_servers(1);
-    request.set_partition_hash(partition.hash());
-    Tensor& tensor = *request.add_tensors();
-    tensor.set_name("w");
-    tensor.add_shape(3);
-    return CallMethod(channel_, "/thinwire.Control/Join", request.SerializeAsString(), token);
+    return CallMethod(channel_, "/thinwire.Control/Join",
+                      JoinOf(process.worker, process.joined).SerializeAsString(), token);
   }
   MethodReply CallHeartbeat(const Process& process, const std::string& token, uint64_t epoch = 5) {
     HeartbeatRequest request;
@@ -330,7 +444,7 @@ class SharedCertificateTest : public AccessTest {
     const MethodReply answer = CallJoin(process, "");
     EXPECT_TRUE(process.joined.ParseFromString(answer.message.value_or("")))
         << answer.status.error_message();
-    EXPECT_EQ(process.joined.token().size(), 16u);
+    EXPECT_EQ(process.joined.token().size(), 24u);
     return process;
   }
   // Acts as PROCESS with TOKEN. Leaves the job last.
@@ -363,7 +477,7 @@ TEST_F(SharedCertificateTest, Promise8OnlyTheTokenOfAProcessGivesAccessToIt) {
   const Process worker1 = JoinNew(1);
   ASSERT_GT(worker0.joined.incarnation(), earlier.joined.incarnation());
   for (const std::string& token :
-       {std::string(), std::string(16, 'x'), worker1.joined.token(), earlier.joined.token(),
+       {std::string(), std::string(24, 'x'), worker1.joined.token(), earlier.joined.token(),
         worker0.joined.token().substr(1), worker0.joined.token() + "x"}) {
     EXPECT_EQ(ActAs(worker0, token).denied_count(), 4);
   }

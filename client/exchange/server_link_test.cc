@@ -1,11 +1,13 @@
 #include "client/exchange/server_link.h"
 
+#include <glog/logging.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -238,19 +238,19 @@ void GrpcTransport::Join(ServerId server, const JoinRequest& request, absl::Dura
   Call<JoinRequest, JoinReply>(server, &Control::StubInterface::async_interface::Join, request,
                                timeout,
                                [this, done = std::move(done)](absl::StatusOr<JoinReply> reply) {
-                                 if (reply.ok() && !reply->token().empty()) {
-                                   absl::MutexLock lock(&mu_);
-                                   token_ = reply->token();
-                                 }
+                                 TakeToken(reply);
                                  done(std::move(reply));
                                });
 }
 
 void GrpcTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
                               absl::Duration timeout, Done<HeartbeatReply> done) {
-  Call<HeartbeatRequest, HeartbeatReply>(server,
-                                         &Control::StubInterface::async_interface::Heartbeat,
-                                         request, timeout, std::move(done));
+  Call<HeartbeatRequest, HeartbeatReply>(
+      server, &Control::StubInterface::async_interface::Heartbeat, request, timeout,
+      [this, done = std::move(done)](absl::StatusOr<HeartbeatReply> reply) {
+        TakeToken(reply);
+        done(std::move(reply));
+      });
 }
 
 void GrpcTransport::Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
@@ -269,6 +269,13 @@ void GrpcTransport::BeginCall(grpc::ClientContext* context) {
   if (!token_.empty()) context->AddMetadata(kTokenMetadata, token_);
   cancellable_.insert(context);
   ++pending_call_count_;
+}
+
+template <typename Reply>
+void GrpcTransport::TakeToken(const absl::StatusOr<Reply>& reply) {
+  if (!reply.ok() || reply->token().empty()) return;
+  absl::MutexLock lock(&mu_);
+  token_ = reply->token();
 }
 
 void GrpcTransport::EndCall(grpc::ClientContext* context) {

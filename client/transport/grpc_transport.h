@@ -6,7 +6,8 @@
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
 // after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 600 ms.
 //
-// Every call after a Join shows the token of the Join's reply (common/tls/worker_token.h).
+// Every call after a Join shows the newest token that a reply to a Join or a Heartbeat contained
+// (common/tls/worker_token.h).
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 
@@ -69,6 +70,9 @@ class GrpcTransport final : public Transport {
   // Call BeginCall before a control call starts; it adds the token to the call. Call EndCall when
   // the call's DONE may run, and ReleaseCall after CONTEXT is destroyed.
   void BeginCall(grpc::ClientContext* context);
+  // Keeps the token of REPLY, if it has one.
+  template <typename Reply>
+  void TakeToken(const absl::StatusOr<Reply>& reply);
   void EndCall(grpc::ClientContext* context);
   void ReleaseCall();
 
@@ -76,7 +80,7 @@ class GrpcTransport final : public Transport {
   std::vector<Server> servers_;
 
   absl::Mutex mu_;
-  std::string token_ ABSL_GUARDED_BY(mu_);  // of the last Join's reply; "": none
+  std::string token_ ABSL_GUARDED_BY(mu_);  // the newest one; "": none
   // The contexts of pending control calls, which the destructor cancels.
   absl::flat_hash_set<grpc::ClientContext*> cancellable_ ABSL_GUARDED_BY(mu_);
   // The number of control calls whose callback has not yet released its context. The destructor

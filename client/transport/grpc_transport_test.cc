@@ -165,7 +165,8 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
   EXPECT_EQ(masters.code(), absl::StatusCode::kCancelled);
 }
 
-// Records the token of each call, "none" if it has none. Answers each Join with TOKEN.
+// Records the token of each call, "none" if it has none. Answers each Join with TOKEN, and each
+// Heartbeat that shows a token with its successor: with one more "+".
 class TokenRecorder final : public Control::Service, public grpc::CallbackGenericService {
  public:
   explicit TokenRecorder(std::string token) : token_(std::move(token)) {}
@@ -175,8 +176,10 @@ class TokenRecorder final : public Control::Service, public grpc::CallbackGeneri
     return Record(*call);
   }
   grpc::Status Heartbeat(grpc::ServerContext* call, const HeartbeatRequest*,
-                         HeartbeatReply*) override {
-    return Record(*call);
+                         HeartbeatReply* reply) override {
+    const grpc::Status status = Record(*call);
+    if (const std::string shown = tokens().back(); shown != "none") reply->set_token(shown + "+");
+    return status;
   }
   grpc::Status Leave(grpc::ServerContext* call, const LeaveRequest*, LeaveReply*) override {
     return Record(*call);
@@ -209,7 +212,7 @@ class TokenRecorder final : public Control::Service, public grpc::CallbackGeneri
   std::vector<std::string> tokens_ ABSL_GUARDED_BY(mu_);
 };
 
-TEST(GrpcTransportTest, EveryCallAfterAJoinShowsTheTokenOfItsReply) {
+TEST(GrpcTransportTest, EveryCallAfterAJoinShowsTheNewestToken) {
   const std::string token("\0\xFFtoken\n", 8);
   TokenRecorder recorder(token);
   int port = 0;
@@ -239,7 +242,7 @@ TEST(GrpcTransportTest, EveryCallAfterAJoinShowsTheTokenOfItsReply) {
   const auto stream = transport.Open(ServerId{0}, observer);
   EXPECT_EQ(observer.WaitForClosed(), absl::OkStatus());
   EXPECT_EQ(recorder.tokens(),
-            (std::vector<std::string>{"none", "none", token, token, token, token}));
+            (std::vector<std::string>{"none", "none", token, token, token + "+", token + "+"}));
 }
 
 TEST(GrpcTransportTest, AFailedConnectionIsReportedWithItsCauseOnly) {

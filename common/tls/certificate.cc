@@ -84,26 +84,36 @@ Certificate Describe(X509* certificate) {
           .fingerprint = FingerprintOf(certificate)};
 }
 
-// Checks that one of AUTHORITIES has issued the first certificate of CHAIN for the use of ROLE. The
-// other certificates of CHAIN may be intermediate authorities.
-absl::Status CheckIssuer(const std::vector<OwnedX509>& chain,
-                         const std::vector<OwnedX509>& authorities, Role role, absl::Time now,
-                         const std::string& dir) {
+// Returns the reason why none of AUTHORITIES has issued the first certificate of CHAIN for PURPOSE
+// (X509_PURPOSE_...), or why it or an authority is not valid; "" if it is valid. The other
+// certificates of CHAIN may be intermediate authorities.
+std::string ReasonAgainst(const std::vector<OwnedX509>& chain,
+                          const std::vector<OwnedX509>& authorities, int purpose, absl::Time now) {
   const OwnedStack intermediates(sk_X509_new_null());
   for (const OwnedX509& certificate : chain) sk_X509_push(intermediates.get(), certificate.get());
   const OwnedStore store(X509_STORE_new());
   for (const OwnedX509& authority : authorities) X509_STORE_add_cert(store.get(), authority.get());
   const OwnedStoreContext context(X509_STORE_CTX_new());
   X509_STORE_CTX_init(context.get(), store.get(), chain[0].get(), intermediates.get());
-  X509_STORE_CTX_set_purpose(
-      context.get(), role == Role::kServer ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT);
+  X509_STORE_CTX_set_purpose(context.get(), purpose);
   X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
-  if (X509_verify_cert(context.get()) == 1) return absl::OkStatus();
+  if (X509_verify_cert(context.get()) == 1) return "";
   const int error = X509_STORE_CTX_get_error(context.get());
   ERR_clear_error();
-  return absl::InvalidArgumentError(
-      absl::StrCat(dir, "/", kCertificateFile, ": not valid with the authorities in ", dir, "/",
-                   kAuthorityFile, " (", X509_verify_cert_error_string(error), ")"));
+  return X509_verify_cert_error_string(error);
+}
+
+// Checks that one of AUTHORITIES has issued the first certificate of CHAIN for the use of ROLE.
+absl::Status CheckIssuer(const std::vector<OwnedX509>& chain,
+                         const std::vector<OwnedX509>& authorities, Role role, absl::Time now,
+                         const std::string& dir) {
+  const std::string reason =
+      ReasonAgainst(chain, authorities,
+                    role == Role::kServer ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT, now);
+  if (reason.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(dir, "/", kCertificateFile,
+                                                 ": not valid with the authorities in ", dir, "/",
+                                                 kAuthorityFile, " (", reason, ")"));
 }
 
 absl::Status CheckValidity(const Certificate& certificate, absl::Time now,
@@ -170,6 +180,16 @@ absl::StatusOr<Certificate> CheckCredentials(const std::string& dir, absl::Time 
   }
   RETURN_IF_ERROR(CheckIssuer(chain, authorities, certificate.identity->role, now, dir));
   return certificate;
+}
+
+absl::Status CheckClient(const std::string& chain, const std::string& authorities, absl::Time now) {
+  ASSIGN_OR_RETURN(const std::vector<OwnedX509> certificates, ParsePem(chain, "certificate"));
+  ASSIGN_OR_RETURN(const std::vector<OwnedX509> trusted, ParsePem(authorities, kAuthorityFile));
+  const std::string reason = ReasonAgainst(certificates, trusted, X509_PURPOSE_SSL_CLIENT, now);
+  if (reason.empty()) return absl::OkStatus();
+  return absl::UnauthenticatedError(
+      absl::StrCat("certificate: not valid with the authorities in ", kAuthorityFile, " (", reason,
+                   "; expected a certificate of the job that is valid now)"));
 }
 
 std::string KeyExposure(const std::string& dir) {

@@ -45,6 +45,11 @@ absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& pat
 // that no authority in ca.pem has issued, or one without identity.
 absl::StatusOr<Certificate> CheckCredentials(const std::string& dir, absl::Time now);
 
+// Checks that AUTHORITIES have issued the first certificate of CHAIN for a client, and that it and
+// its authorities are valid at the time NOW. Both are PEM texts; the other certificates of CHAIN may
+// be intermediate authorities. Errors: Unauthenticated; InvalidArgument for a malformed text.
+absl::Status CheckClient(const std::string& chain, const std::string& authorities, absl::Time now);
+
 // Returns a sentence if other users can read the private key in DIR, otherwise "".
 std::string KeyExposure(const std::string& dir);
 

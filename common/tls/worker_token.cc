@@ -17,7 +17,8 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kKeyBytes = 32;
-constexpr size_t kTokenBytes = 16;
+constexpr size_t kEndBytes = 8;
+constexpr size_t kDigestBytes = 16;
 
 void AppendNumber(uint64_t number, int byte_count, std::string& bytes) {
   for (int i = 0; i < byte_count; ++i) bytes.push_back(static_cast<char>(number >> (8 * i)));
@@ -34,16 +35,28 @@ absl::StatusOr<std::string> DrawTokenKey() {
 }
 
 std::string WorkerToken(absl::string_view key, absl::string_view job, WorkerId worker,
-                        Incarnation incarnation) {
+                        Incarnation incarnation, absl::Time end) {
+  std::string token;
+  AppendNumber(static_cast<uint64_t>(absl::ToUnixSeconds(end)), kEndBytes, token);
   std::string message;
   AppendNumber(worker.value, sizeof(worker.value), message);
   AppendNumber(incarnation.value, sizeof(incarnation.value), message);
-  absl::StrAppend(&message, job);
+  absl::StrAppend(&message, token, job);
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
   HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
        reinterpret_cast<const unsigned char*>(message.data()), message.size(), digest.data(),
        /*md_len=*/nullptr);
-  return std::string(digest.begin(), digest.begin() + kTokenBytes);
+  token.append(digest.begin(), digest.begin() + kDigestBytes);
+  return token;
+}
+
+absl::Time TokenEnd(absl::string_view token) {
+  if (token.size() < kEndBytes) return absl::InfinitePast();
+  uint64_t seconds = 0;
+  for (size_t i = 0; i < kEndBytes; ++i) {
+    seconds |= uint64_t{static_cast<uint8_t>(token[i])} << (8 * i);
+  }
+  return absl::FromUnixSeconds(static_cast<int64_t>(seconds));
 }
 
 bool SameToken(absl::string_view token, absl::string_view shown) {

@@ -6,8 +6,12 @@
 #include <set>
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace thinwire {
 namespace {
+
+const absl::Time kEnd = absl::FromUnixSeconds(1800000000);
 
 std::string KeyOf(char first) {
   std::string key;
@@ -16,23 +20,28 @@ std::string KeyOf(char first) {
 }
 
 TEST(WorkerTokenTest, ATokenHasTheDocumentedLayout) {
-  // Python: hmac.new(bytes(range(32)), struct.pack('<IQ', 3, 7) + b'train', 'sha256').digest()[:16]
-  const unsigned char expected[] = {0x88, 0x80, 0xbc, 0xd3, 0x55, 0xd2, 0xe2, 0x7c,
-                                    0x5e, 0xfc, 0x8d, 0x17, 0xee, 0xe5, 0x16, 0xbe};
-  EXPECT_EQ(WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{7}),
-            std::string(std::begin(expected), std::end(expected)));
+  // Python: end = struct.pack('<Q', 1800000000)
+  // end + hmac.new(bytes(range(32)), struct.pack('<IQ', 3, 7) + end + b'train', 'sha256').digest()[:16]
+  const unsigned char expected[] = {0x00, 0xd2, 0x49, 0x6b, 0x00, 0x00, 0x00, 0x00,
+                                    0x84, 0xf7, 0xbf, 0x87, 0xbc, 0xb9, 0x03, 0x16,
+                                    0x11, 0x81, 0x34, 0x18, 0xbd, 0x35, 0x28, 0x97};
+  const std::string token = WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{7}, kEnd);
+  EXPECT_EQ(token, std::string(std::begin(expected), std::end(expected)));
+  EXPECT_EQ(TokenEnd(token), kEnd);
+  EXPECT_EQ(TokenEnd(token.substr(0, 7)), absl::InfinitePast());
 }
 
-TEST(WorkerTokenTest, AnotherKeyJobWorkerOrIncarnationHasAnotherToken) {
+TEST(WorkerTokenTest, AnotherKeyJobWorkerIncarnationOrEndHasAnotherToken) {
   const std::set<std::string> tokens = {
-      WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{7}),
-      WorkerToken(KeyOf(1), "train", WorkerId{3}, Incarnation{7}),
-      WorkerToken(KeyOf(0), "other", WorkerId{3}, Incarnation{7}),
-      WorkerToken(KeyOf(0), "train", WorkerId{4}, Incarnation{7}),
-      WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{8}),
-      WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{7ull << 56}),
+      WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{7}, kEnd),
+      WorkerToken(KeyOf(1), "train", WorkerId{3}, Incarnation{7}, kEnd),
+      WorkerToken(KeyOf(0), "other", WorkerId{3}, Incarnation{7}, kEnd),
+      WorkerToken(KeyOf(0), "train", WorkerId{4}, Incarnation{7}, kEnd),
+      WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{8}, kEnd),
+      WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{7ull << 56}, kEnd),
+      WorkerToken(KeyOf(0), "train", WorkerId{3}, Incarnation{7}, kEnd + absl::Seconds(1)),
   };
-  EXPECT_EQ(tokens.size(), 6u);
+  EXPECT_EQ(tokens.size(), 7u);
 }
 
 TEST(WorkerTokenTest, EveryRunHasAnotherKey) {

@@ -57,11 +57,14 @@ std::string NamesOf(uint8_t peers) {
 
 absl::Span<const AccessRow> AccessTable() { return kTable; }
 
+absl::Status CheckJob(const Identity& peer, absl::string_view job) {
+  if (peer.job == job) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("certificate: of another job (expected ", job, ", got ", peer.DnsName(), ")"));
+}
+
 absl::Status CheckAccess(absl::string_view method, const Identity& peer, absl::string_view job) {
-  if (peer.job != job) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("certificate: of another job (expected ", job, ", got ", peer.DnsName(), ")"));
-  }
+  RETURN_IF_ERROR(CheckJob(peer, job));
   for (const AccessRow& row : kTable) {
     if (row.method != method) continue;
     if (row.peers & BitOf(peer)) return absl::OkStatus();

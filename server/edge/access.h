@@ -35,6 +35,8 @@ struct AccessRow {
 };
 absl::Span<const AccessRow> AccessTable();
 
+// Returns OK if PEER is of JOB. Errors: PermissionDenied.
+absl::Status CheckJob(const Identity& peer, absl::string_view job);
 // Returns OK if PEER may call METHOD of a server of JOB. Errors: PermissionDenied.
 absl::Status CheckAccess(absl::string_view method, const Identity& peer, absl::string_view job);
 

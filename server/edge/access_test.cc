@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "server/edge/worker_tokens.h"
 
 namespace thinwire {
@@ -96,6 +98,25 @@ TEST(AccessTest, ASharedCertificateNeedsTheTokenOfTheProcess) {
   EXPECT_EQ(check(""), absl::PermissionDeniedError(
                            "token: required with a certificate without number (expected that of "
                            "worker 3 incarnation 7 in this server's run, got none)"));
+}
+
+TEST(AccessTest, ATokenEndsAndIsRenewedBefore) {
+  const WorkerTokens tokens("train", "key");
+  const absl::Time made = absl::FromUnixSeconds(1800000000);
+  const std::string token = tokens.Of(WorkerId{3}, Incarnation{7}, made);
+  const auto check = [&](absl::Duration later) {
+    return tokens.Check(WorkerId{3}, Incarnation{7}, token, made + later);
+  };
+  EXPECT_EQ(check(kTokenLife - absl::Seconds(1)), absl::OkStatus());
+  EXPECT_EQ(check(kTokenLife),
+            absl::PermissionDeniedError("token: expired (valid until 2027-01-16 08:00:00 UTC); a "
+                                        "worker gets a new one with its heartbeats"));
+  EXPECT_FALSE(WorkerTokens::EndsSoon(token, made));
+  EXPECT_TRUE(WorkerTokens::EndsSoon(token, made + kTokenLife / 2 + absl::Seconds(1)));
+  // The end is part of the signed message.
+  std::string longer = token;
+  ++longer[4];
+  EXPECT_TRUE(absl::IsPermissionDenied(tokens.Check(WorkerId{3}, Incarnation{7}, longer, made)));
 }
 
 TEST(AccessTest, AServerWithoutAKeyAcceptsNoToken) {

@@ -2,27 +2,33 @@
 
 #include <glog/logging.h>
 #include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
 
-#include <iterator>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/ids.h"
+#include "common/status_macros.h"
 #include "common/tls/identity.h"
+#include "common/tls/peer_certificates.h"
 #include "common/tls/worker_token.h"
 
 namespace thinwire {
 namespace {
 
+using grpc::experimental::TlsCustomVerificationCheckRequest;
+
 absl::string_view View(grpc::string_ref text) { return {text.data(), text.size()}; }
 
-// Returns the identity in the peer's certificate; nullopt unless exactly one of its DNS names is an
-// identity.
-std::optional<Identity> PeerIdentity(const grpc::AuthContext& peer) {
+// Returns the identity in a certificate with the DNS names NAMES; nullopt unless exactly one of them
+// is an identity.
+std::optional<Identity> IdentityIn(const std::vector<grpc::string_ref>& names) {
   std::optional<Identity> found;
-  for (const grpc::string_ref& name : peer.FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME)) {
+  for (const grpc::string_ref& name : names) {
     auto identity = ParseIdentity(View(name));
     if (!identity.ok()) continue;
     if (found.has_value()) return std::nullopt;
@@ -31,48 +37,92 @@ std::optional<Identity> PeerIdentity(const grpc::AuthContext& peer) {
   return found;
 }
 
-class AccessCheck final : public grpc::AuthMetadataProcessor {
- public:
-  explicit AccessCheck(std::string job) : job_(std::move(job)) {}
+std::optional<Identity> PeerIdentity(const grpc::ServerContextBase& call) {
+  return IdentityIn(call.auth_context()->FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME));
+}
 
-  // Process needs no thread of its own, because it takes microseconds.
-  bool IsBlocking() const override { return false; }
-
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* peer,
-                       OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) override {
-    const absl::Status status = Check(metadata, *peer);
-    if (status.ok()) return grpc::Status::OK;
-    // At most one line per second, because a peer can repeat its calls at any rate.
-    LOG_EVERY_T(WARNING, 1) << "refused a call: " << status.message();
-    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, std::string(status.message()));
+// Returns the certificate of the peer and, unless its TLS session was resumed, the intermediate
+// authorities that it has shown.
+std::string ChainOf(const grpc::ServerContextBase& call) {
+  std::string chain;
+  for (const char* property :
+       {GRPC_X509_PEM_CERT_PROPERTY_NAME, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME}) {
+    for (const grpc::string_ref& text : call.auth_context()->FindPropertyValues(property)) {
+      absl::StrAppend(&chain, View(text));
+    }
   }
+  return chain;
+}
+
+absl::Status NoIdentity() {
+  return absl::PermissionDeniedError(
+      "certificate: no identity (expected one DNS name such as worker-3.train.thinwire)");
+}
+
+// Checks the peer of each new connection.
+class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  PeerVerifier(std::string job, std::shared_ptr<PeerCertificates> peers)
+      : job_(std::move(job)), peers_(std::move(peers)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> /*callback*/, grpc::Status* status) override {
+    const absl::Status checked = Check(*request);
+    // gRPC and absl number their status codes equally.
+    *status =
+        grpc::Status(static_cast<grpc::StatusCode>(checked.code()), std::string(checked.message()));
+    return true;
+  }
+  void Cancel(TlsCustomVerificationCheckRequest* /*request*/) override {}
 
  private:
-  absl::Status Check(const InputMetadata& metadata, const grpc::AuthContext& peer) const {
-    const std::optional<Identity> identity = PeerIdentity(peer);
-    if (!identity.has_value()) {
-      return absl::PermissionDeniedError(
-          "certificate: no identity (expected one DNS name such as worker-3.train.thinwire)");
-    }
-    const auto [begin, end] = metadata.equal_range(":path");
-    if (begin == end || std::next(begin) != end) {
-      return absl::PermissionDeniedError("call: no method");
-    }
-    return CheckAccess(View(begin->second), *identity, job_);
+  absl::Status Check(const TlsCustomVerificationCheckRequest& request) const {
+    const std::optional<Identity> identity = IdentityIn(request.dns_names());
+    if (!identity.has_value()) return NoIdentity();
+    RETURN_IF_ERROR(CheckJob(*identity, job_));
+    return peers_->Check(
+        absl::StrCat(View(request.peer_cert()), View(request.peer_cert_full_chain())), absl::Now());
   }
 
   const std::string job_;
+  const std::shared_ptr<PeerCertificates> peers_;
 };
 
 }  // namespace
 
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::string job) {
-  return std::make_shared<AccessCheck>(std::move(job));
+std::shared_ptr<grpc::ServerCredentials> CallAccess::ForListening() const {
+  if (!credentials_.identity().has_value()) return credentials_.ForServer();
+  return credentials_.ForServer(
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(
+          credentials_.identity()->job, credentials_.peers()));
+}
+
+absl::Status CallAccess::Check(const grpc::ServerContextBase& call,
+                               absl::string_view method) const {
+  if (!credentials_.identity().has_value()) return absl::OkStatus();
+  const std::optional<Identity> identity = PeerIdentity(call);
+  absl::Status status = identity.has_value()
+                            ? CheckAccess(method, *identity, credentials_.identity()->job)
+                            : NoIdentity();
+  if (status.ok()) status = credentials_.peers()->Check(ChainOf(call), absl::Now());
+  if (!status.ok()) {
+    // At most one line per second, because a peer can repeat its calls at any rate.
+    LOG_EVERY_T(WARNING, 1) << "refused a call: " << status.message();
+  }
+  return status;
+}
+
+std::function<absl::Status()> CallAccess::CertificateCheck(
+    const grpc::ServerContextBase& call) const {
+  if (!credentials_.identity().has_value()) return [] { return absl::OkStatus(); };
+  return [peers = credentials_.peers(), chain = ChainOf(call)] {
+    return peers->Check(chain, absl::Now());
+  };
 }
 
 WorkerProof ProofOf(const grpc::ServerContextBase& call) {
-  // With mutual TLS, AccessCheck has refused peers without an identity.
-  const std::optional<Identity> identity = PeerIdentity(*call.auth_context());
+  // With mutual TLS, CallAccess has refused peers without an identity.
+  const std::optional<Identity> identity = PeerIdentity(call);
   WorkerProof proof;
   if (!identity.has_value()) return proof;
   proof.needs_token = !identity->number.has_value();

@@ -5,7 +5,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/edge/grpc_access.h"
 
 namespace thinwire {
 namespace {
@@ -19,15 +18,16 @@ constexpr size_t kQuotaBytesPerWorker = size_t{16} << 20;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::string& address,
-                                                          const Credentials& credentials) {
-  std::unique_ptr<Listener> listener(new Listener(job));
+                                                          const Credentials& credentials,
+                                                          absl::Duration max_connection_age) {
+  std::unique_ptr<Listener> listener(new Listener(job, credentials));
   grpc::ServerBuilder builder;
   int port = 0;
-  const auto server_credentials = credentials.ForServer();
   if (credentials.identity().has_value()) {
-    server_credentials->SetAuthMetadataProcessor(MakeAccessCheck(credentials.identity()->job));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                               static_cast<int>(absl::ToInt64Milliseconds(max_connection_age)));
   }
-  builder.AddListeningPort(address, server_credentials, &port);
+  builder.AddListeningPort(address, listener->access_.ForListening(), &port);
   builder.RegisterService(&listener->control_);
   builder.RegisterService(&listener->data_);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);

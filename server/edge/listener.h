@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/grpc_credentials.h"
+#include "server/edge/grpc_access.h"
 #include "server/edge/job.h"
 #include "server/edge/services.h"
 
@@ -29,6 +30,9 @@ namespace thinwire {
 inline constexpr int kMaxMessageBytes = 4 << 20;
 inline constexpr int kMaxCallsPerConnection = 128;
 inline constexpr absl::Duration kMaxIdleTime = absl::Minutes(5);
+// With mutual TLS, peers open a new connection for their next calls after this time and up to 10 %
+// more, and so show their newest certificate. Calls in progress continue on the old one.
+inline constexpr absl::Duration kMaxConnectionAge = absl::Minutes(5);
 
 class Listener {
  public:
@@ -36,7 +40,8 @@ class Listener {
   // mutual TLS, CREDENTIALS also name the job whose peers have access (server/edge/access.h).
   // Errors: Unavailable if the server cannot listen on ADDRESS.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(
-      Job& job, const std::string& address, const Credentials& credentials = Credentials());
+      Job& job, const std::string& address, const Credentials& credentials = Credentials(),
+      absl::Duration max_connection_age = kMaxConnectionAge);
   // Cancels the current calls at once if Stop() was not called.
   ~Listener();
 
@@ -52,9 +57,13 @@ class Listener {
   void Stop(absl::Duration grace);
 
  private:
-  explicit Listener(Job& job)
-      : limits_(job.worker_count()), control_(job, limits_), data_(job, limits_) {}
+  Listener(Job& job, const Credentials& credentials)
+      : access_(credentials),
+        limits_(job.worker_count()),
+        control_(job, limits_, access_),
+        data_(job, limits_, access_) {}
 
+  const CallAccess access_;
   CallLimits limits_;
   ControlService control_;
   DataService data_;

@@ -14,12 +14,14 @@
 #include "absl/strings/str_join.h"
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
+#include "common/status_macros.h"
 #include "proto/grpc_bytes.h"
 #include "proto/parsed_bytes.h"
 #include "server/edge/access.h"
 #include "server/edge/grpc_access.h"
 #include "server/edge/session.h"
 #include "server/edge/stream/server_stream.h"
+#include "server/edge/worker_tokens.h"
 
 namespace thinwire {
 namespace {
@@ -103,10 +105,15 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
 // OnDone deletes the object.
 class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // PROOF is that of the peer.
-  ExchangeCall(Job& job, Token open, WorkerProof proof) : open_(std::move(open)) {
+  // PROOF is that of the peer. CERTIFICATE_CHECK: see CallAccess.
+  ExchangeCall(Job& job, Token open, WorkerProof proof,
+               std::function<absl::Status()> certificate_check)
+      : open_(std::move(open)) {
     StreamLink link;
-    link.check_sender = [&job, proof = std::move(proof)](WorkerId worker, Incarnation incarnation) {
+    link.check_sender = [&job, proof = std::move(proof),
+                         certificate_check = std::move(certificate_check)](
+                            WorkerId worker, Incarnation incarnation) {
+      RETURN_IF_ERROR(certificate_check());
       return CheckProcess(proof, job.tokens(), worker, incarnation);
     };
     link.read = [this] { StartRead(&in_); };
@@ -161,6 +168,19 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const abs
 
 }  // namespace
 
+template <typename Request, typename Reply>
+grpc::ServerUnaryReactor* ControlService::Pass(grpc::CallbackServerContext* context,
+                                               absl::string_view name,
+                                               void (Job::*method)(Request, Job::Done<Reply>),
+                                               const Request* request, Reply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, name); !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  (job_.*method)(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  return reactor;
+}
+
 std::string CallLimit::Count() const { return absl::StrCat(open_count_->load(), " ", kind_); }
 
 absl::StatusOr<std::shared_ptr<const void>> CallLimit::Open() {
@@ -178,6 +198,10 @@ std::string CallLimits::Count() const {
 grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Join");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
   const auto open = limits_.joins.Open();
   if (!open.ok()) return Refuse(context, open.status());
   // Reading consumes a buffer, so each pass has a buffer of its own, which shares the bytes.
@@ -219,36 +243,32 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
 
 grpc::ServerUnaryReactor* ControlService::Admit(grpc::CallbackServerContext* context,
                                                 const AdmitRequest* request, AdmitReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Admit(*request, FinishWith(reactor, reply, *limits_.others.Open()));
-  return reactor;
+  return Pass(context, "/thinwire.Control/Admit", &Job::Admit, request, reply);
 }
 
 grpc::ServerUnaryReactor* ControlService::Follow(grpc::CallbackServerContext* context,
                                                  const FollowRequest* request, FollowReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Follow(*request, FinishWith(reactor, reply, *limits_.others.Open()));
-  return reactor;
+  return Pass(context, "/thinwire.Control/Follow", &Job::Follow, request, reply);
 }
 
 grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* context,
                                                    const RollbackRequest* request,
                                                    RollbackReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Rollback(*request, FinishWith(reactor, reply, *limits_.others.Open()));
-  return reactor;
+  return Pass(context, "/thinwire.Control/Rollback", &Job::Rollback, request, reply);
 }
 
 grpc::ServerUnaryReactor* ControlService::Clip(grpc::CallbackServerContext* context,
                                                const ClipRequest* request, ClipReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Clip(*request, FinishWith(reactor, reply, *limits_.others.Open()));
-  return reactor;
+  return Pass(context, "/thinwire.Control/Clip", &Job::Clip, request, reply);
 }
 
 grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
                                                     const HeartbeatRequest* request,
                                                     HeartbeatReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Heartbeat");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
   // A heartbeat with another epoch needs no token: it changes nothing, and its reply tells a worker
   // to join again.
   const bool current = request->epoch() == job_.epoch().value;
@@ -257,12 +277,27 @@ grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext*
                                    : CheckWorker(ProofOf(*context), WorkerId{request->worker()});
   if (!allowed.ok()) return Refuse(context, allowed);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Heartbeat(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  const WorkerProof proof = ProofOf(*context);
+  const bool renews = current && proof.needs_token && WorkerTokens::EndsSoon(proof.token);
+  // The outer callback may be destroyed uncalled, and ANSWER then ends the call.
+  job_.Heartbeat(*request, [this, answer = FinishWith(reactor, reply, *limits_.others.Open()),
+                            renews, worker = WorkerId{request->worker()},
+                            incarnation = Incarnation{request->incarnation()}](
+                               absl::StatusOr<HeartbeatReply> heartbeat) {
+    if (renews && heartbeat.ok() && !heartbeat->fenced()) {
+      heartbeat->set_token(job_.tokens().Of(worker, incarnation));
+    }
+    answer(std::move(heartbeat));
+  });
   return reactor;
 }
 
 grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* context,
                                                 const LeaveRequest* request, LeaveReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Leave");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
   if (const absl::Status allowed = CheckCaller(*context, job_, *request); !allowed.ok()) {
     return Refuse(context, allowed);
   }
@@ -273,29 +308,27 @@ grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* con
 
 grpc::ServerUnaryReactor* ControlService::Scale(grpc::CallbackServerContext* context,
                                                 const ScaleRequest* request, ScaleReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Scale(*request, FinishWith(reactor, reply, *limits_.others.Open()));
-  return reactor;
+  return Pass(context, "/thinwire.Control/Scale", &Job::Scale, request, reply);
 }
 
 grpc::ServerUnaryReactor* ControlService::SetMode(grpc::CallbackServerContext* context,
                                                   const SetModeRequest* request,
                                                   SetModeReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.SetMode(*request, FinishWith(reactor, reply, *limits_.others.Open()));
-  return reactor;
+  return Pass(context, "/thinwire.Control/SetMode", &Job::SetMode, request, reply);
 }
 
 grpc::ServerUnaryReactor* ControlService::Drain(grpc::CallbackServerContext* context,
                                                 const DrainRequest* request, DrainReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Drain(*request, FinishWith(reactor, reply, *limits_.others.Open()));
-  return reactor;
+  return Pass(context, "/thinwire.Control/Drain", &Job::Drain, request, reply);
 }
 
 grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* context,
                                                  const StatusRequest* /*request*/,
                                                  StatusReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Status");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
   const auto open = limits_.reports.Open();
   if (!open.ok()) return Refuse(context, open.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -304,20 +337,28 @@ grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* co
 }
 
 grpc::ServerWriteReactor<MastersChunk>* ControlService::Masters(
-    grpc::CallbackServerContext* /*context*/, const MastersRequest* request) {
+    grpc::CallbackServerContext* context, const MastersRequest* request) {
+  using Refused = RefusedCall<grpc::ServerWriteReactor<MastersChunk>>;
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Masters");
+      !allowed.ok()) {
+    return new Refused(allowed);
+  }
   auto open = limits_.reports.Open();
-  if (!open.ok()) return new RefusedCall<grpc::ServerWriteReactor<MastersChunk>>(open.status());
+  if (!open.ok()) return new Refused(open.status());
   return new MastersCall(job_, *request, *std::move(open));
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchange(
     grpc::CallbackServerContext* context) {
-  auto open = limits_.streams.Open();
-  if (!open.ok()) {
-    return new RefusedCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>(
-        open.status());
+  using Refused = RefusedCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>;
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.ParameterService/Exchange");
+      !allowed.ok()) {
+    return new Refused(allowed);
   }
-  return new ExchangeCall(job_, *std::move(open), ProofOf(*context));
+  auto open = limits_.streams.Open();
+  if (!open.ok()) return new Refused(open.status());
+  return new ExchangeCall(job_, *std::move(open), ProofOf(*context),
+                          access_.CertificateCheck(*context));
 }
 
 }  // namespace thinwire

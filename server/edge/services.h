@@ -1,4 +1,5 @@
-// The gRPC services of a server, which pass every call to a Job. All classes are thread-safe.
+// The gRPC services of a server, which pass every call to a Job. Every handler first checks the peer
+// with CallAccess. All classes are thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_SERVICES_H_
 #define THINWIRE_SERVER_EDGE_SERVICES_H_
 
@@ -12,8 +13,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "server/edge/grpc_access.h"
 #include "server/edge/job.h"
 
 namespace thinwire {
@@ -57,8 +60,9 @@ struct CallLimits {
 // JoinRequest get an answer in words.
 class ControlService final : public Control::WithRawCallbackMethod_Join<Control::CallbackService> {
  public:
-  // JOB and LIMITS must outlive every call.
-  ControlService(Job& job, CallLimits& limits) : job_(job), limits_(limits) {}
+  // All arguments must outlive every call.
+  ControlService(Job& job, CallLimits& limits, const CallAccess& access)
+      : job_(job), limits_(limits), access_(access) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
@@ -87,8 +91,15 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                                                   const MastersRequest* request) override;
 
  private:
+  // Checks the peer, then passes the call to METHOD of the job. NAME: as in the access table.
+  template <typename Request, typename Reply>
+  grpc::ServerUnaryReactor* Pass(grpc::CallbackServerContext* context, absl::string_view name,
+                                 void (Job::*method)(Request, Job::Done<Reply>),
+                                 const Request* request, Reply* reply);
+
   Job& job_;
   CallLimits& limits_;
+  const CallAccess& access_;
 };
 
 // Serves the Exchange call of parameter_service.proto. Messages are raw bytes, so that no payload
@@ -96,8 +107,9 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
 class DataService final
     : public ParameterService::WithRawCallbackMethod_Exchange<ParameterService::Service> {
  public:
-  // JOB and LIMITS must outlive every call.
-  DataService(Job& job, CallLimits& limits) : job_(job), limits_(limits) {}
+  // All arguments must outlive every call.
+  DataService(Job& job, CallLimits& limits, const CallAccess& access)
+      : job_(job), limits_(limits), access_(access) {}
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
       grpc::CallbackServerContext* context) override;
@@ -105,6 +117,7 @@ class DataService final
  private:
   Job& job_;
   CallLimits& limits_;
+  const CallAccess& access_;
 };
 
 }  // namespace thinwire

@@ -100,7 +100,12 @@ absl::Status Session::CheckSender(const WorkerFrame& frame) {
                      ", got ", frame.epoch.value, ")"));
   }
   const std::pair sender(frame.worker, frame.incarnation);
-  if (sender_ != sender) RETURN_IF_ERROR(may_send_(frame.worker, frame.incarnation));
+  // A stream may outlive the certificate and the token with which it was opened.
+  if (absl::Status allowed = may_send_(frame.worker, frame.incarnation); !allowed.ok()) {
+    if (sender_ != sender) return allowed;
+    // The client opens the next stream with its newest certificate and token.
+    return absl::AbortedError(absl::StrCat("open the stream again: ", allowed.message()));
+  }
   if (sender_.has_value() && *sender_ != sender) {
     return absl::InvalidArgumentError(
         absl::StrCat("frame: another sender than the stream's first frame (expected worker ",

@@ -11,10 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/ids.h"
 
 namespace thinwire {
 
+// The life of a token. A worker gets a new one from a heartbeat in the second half of its life.
+inline constexpr absl::Duration kTokenLife = absl::Hours(24);
+
+// NOW is the Unix time.
 class WorkerTokens {
  public:
   // KEY is the key of the run; "": this server has no key yet, so it makes and accepts no token.
@@ -24,10 +30,14 @@ class WorkerTokens {
   void set_key(std::string key) ABSL_LOCKS_EXCLUDED(mu_);
   std::string key() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the token of INCARNATION of WORKER, or "" without a key.
-  std::string Of(WorkerId worker, Incarnation incarnation) const;
-  // Returns OK if TOKEN is the token of INCARNATION of WORKER. Errors: PermissionDenied.
-  absl::Status Check(WorkerId worker, Incarnation incarnation, absl::string_view token) const;
+  // Returns a token of INCARNATION of WORKER that ends kTokenLife after NOW, or "" without a key.
+  std::string Of(WorkerId worker, Incarnation incarnation, absl::Time now = absl::Now()) const;
+  // Returns OK if TOKEN is a token of INCARNATION of WORKER that has not ended. Errors:
+  // PermissionDenied.
+  absl::Status Check(WorkerId worker, Incarnation incarnation, absl::string_view token,
+                     absl::Time now = absl::Now()) const;
+  // Returns whether TOKEN, which Check has accepted, is in the second half of its life.
+  static bool EndsSoon(absl::string_view token, absl::Time now = absl::Now());
 
  private:
   const std::string job_;

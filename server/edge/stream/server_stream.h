@@ -52,7 +52,7 @@ struct StreamLink {
   std::function<void()> read;                       // requests one more frame
   std::function<void(const ByteChain&)> write;      // starts a write, which ends with OnWritten
   std::function<void(const absl::Status&)> finish;  // ends the stream; called last
-  // Returns OK if the peer may act as this process of a worker.
+  // Returns OK if the peer may act as this process of a worker. Called for each message.
   std::function<absl::Status(WorkerId, Incarnation)> check_sender = [](WorkerId, Incarnation) {
     return absl::OkStatus();
   };
