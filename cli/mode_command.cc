@@ -1,5 +1,7 @@
 #include "cli/mode_command.h"
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -65,6 +67,9 @@ CLI::App* AddMode(CLI::App& app, ModeCommand& command) {
   mode->add_option("--fold_every", command.fold_every,
                    "With --set ssp or async: gradients per update; default 1")
       ->type_name("COUNT");
+  mode->add_flag("--force", command.force,
+                 "Also a mode in which training may diverge with the job's settings, of which "
+                 "`thinwire config check` warns");
   mode->footer(kExamples);
   return mode;
 }
@@ -77,9 +82,11 @@ ExitCode RunMode(const ModeCommand& command, Console& console, std::ostream& out
   }
   SetModeRequest request;
   *request.mutable_consistency() = *settings;
+  request.set_force(command.force);
   const absl::StatusOr<SetModeReply> reply =
       CallServer(command.servers, ServerId{0}, &Control::Stub::SetMode, request);
   if (!reply.ok()) return Fail(console, reply.status());
+  for (const std::string& warning : reply->warnings()) console.Warning(warning);
   out << "mode " << reply->mode() << " -> " << command.mode << " from step " << reply->step()
       << " on" << std::endl;
   return ExitCode::kOk;

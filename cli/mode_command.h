@@ -20,6 +20,7 @@ struct ModeCommand {
   std::optional<uint32_t> backup;
   std::optional<uint64_t> slack;
   std::optional<uint32_t> fold_every;
+  bool force = false;
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

@@ -58,6 +58,14 @@ TEST_F(ModeCommandTest, ARefusalIsAnErrorOfTheConfiguration) {
   EXPECT_THAT(messages_.str(), HasSubstr("server 0 (" + lead_.address() + "): backup: must be"));
 }
 
+TEST_F(ModeCommandTest, AModeThatMayDivergeNeedsForceAndWarns) {
+  EXPECT_EQ(Run({.mode = "async"}), ExitCode::kConfig);
+  EXPECT_FALSE(lead_.mode.has_value());
+  EXPECT_EQ(Run({.mode = "async", .force = true}), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(messages_.str(), HasSubstr("warning: momentum: may diverge\n"));
+  EXPECT_EQ(lead_.mode->mode(), Consistency::Mode::async);
+}
+
 TEST_F(ModeCommandTest, AnUnreachableLeadIsNamed) {
   lead_.Stop();
   EXPECT_EQ(Run({.mode = "sync"}), ExitCode::kUnavailable);

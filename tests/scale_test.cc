@@ -196,6 +196,29 @@ TEST_F(ScaleTest, ARunningJobGetsMoreAndFewerWorkers) {
   EXPECT_EQ(examples, 3000u * 4);
 }
 
+TEST_F(ScaleTest, AModeOfWhichConfigCheckWarnsNeedsForce) {
+  daemons_.Start("train", "cli/thinwire",
+                 {"train", "--config", daemons_.Write("train.textproto", kShortConfig),
+                  "--optimizer", "momentum", "--learning_rate", "0.06"});
+  ASSERT_TRUE(daemons_.WaitForLog("train", "servers "));
+  const std::string addresses = AddressesOf(daemons_.LogOf("train"));
+  ASSERT_TRUE(AwaitLive(addresses, 1));
+  const std::string warning = "momentum: may diverge in mode ssp with 2 workers";
+  std::vector<std::string> arguments = {"mode", "--addresses", addresses, "--set",
+                                        "ssp",  "--slack",     "4"};
+  const ProcessResult refused = Thinwire(arguments);
+  EXPECT_EQ(refused.exit, ExitStatus{.code = 78}) << refused.log;
+  EXPECT_THAT(refused.log, HasSubstr(warning));
+  EXPECT_THAT(refused.log, HasSubstr("thinwire mode --force changes the mode nevertheless"));
+  arguments.push_back("--force");
+  const ProcessResult forced = Thinwire(arguments);
+  EXPECT_EQ(forced.exit, ExitStatus()) << forced.log;
+  EXPECT_THAT(forced.log, HasSubstr(warning));
+  EXPECT_THAT(forced.output, HasSubstr("mode sync -> ssp from step "));
+  daemons_.Signal("train", SIGTERM);
+  EXPECT_EQ(daemons_.WaitForEnd("train").exit, ExitStatus{.code = 75});
+}
+
 TEST_F(ScaleTest, ARunningJobChangesItsMode) {
   const std::string report = daemons_.folder() + "/report.json";
   daemons_.Start(

@@ -50,11 +50,17 @@ class FakeControlServer final : public Control::Service {
     return grpc::Status::OK;
   }
 
-  // Keeps the settings. Accepts fewer than 64 backup workers.
+  // Keeps the settings. Accepts fewer than 64 backup workers, and mode async only with force.
   grpc::Status SetMode(grpc::ServerContext*, const SetModeRequest* request,
                        SetModeReply* reply) override {
     if (request->consistency().backup() >= 64) {
       return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "backup: must be below 64");
+    }
+    if (request->consistency().mode() == Consistency::Mode::async) {
+      if (!request->force()) {
+        return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "momentum: may diverge");
+      }
+      reply->add_warnings("momentum: may diverge");
     }
     mode = request->consistency();
     reply->set_mode("sync");

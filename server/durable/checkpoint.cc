@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -13,6 +15,9 @@
 #include "absl/strings/str_format.h"
 #include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
+#include "proto/job.pb.h"
+#include "server/core/event.h"
+#include "server/durable/log_record.h"
 
 namespace thinwire {
 namespace {
@@ -194,12 +199,40 @@ absl::StatusOr<std::string> NameOfStep(Files& files, const std::string& folder,
   return found == aligned.end() ? std::string() : found->name;
 }
 
-// Removes all checkpoints except KEPT and the newest healthy one. NEWEST_IS_HEALTHY: whether the
-// newest checkpoint is healthy.
+// Returns the mode with which a server continues from the checkpoint of MANIFEST; "" if it has no
+// shard.
+std::string ModeOf(const CheckpointManifest& manifest) {
+  if (manifest.shards().empty()) return "";
+  const CheckpointManifest::Shard& shard = manifest.shards(0);
+  if (!shard.has_rule() && !shard.has_next_rule()) {
+    return Consistency::Mode::Value_Name(manifest.join().config().consistency().mode());
+  }
+  const auto& rule = shard.has_next_rule() ? shard.next_rule() : shard.rule();
+  return std::string(RuleOf(rule, /*max_workers=*/rule.workers()).rule.mode());
+}
+
+// Returns the name of the newest checkpoint of NAMES whose mode is not that of the last one, or an
+// empty string.
+std::string BeforeChangeOfMode(Files& files, const std::string& folder,
+                               const std::vector<std::string>& names) {
+  std::optional<std::string> newest;
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    const auto manifest = ReadManifest(files, folder, *name);
+    if (!manifest.ok()) continue;
+    const std::string mode = ModeOf(*manifest);
+    if (!newest.has_value()) newest = mode;
+    if (mode != *newest) return *name;
+  }
+  return "";
+}
+
+// Removes all checkpoints except KEPT, the newest healthy one and the one before the last change of
+// the mode. NEWEST_IS_HEALTHY: whether the newest checkpoint is healthy.
 absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckpoints& kept,
                        bool newest_is_healthy) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
   ASSIGN_OR_RETURN(const std::string of_step, NameOfStep(files, folder, kept.step));
+  const std::string before_change = BeforeChangeOfMode(files, folder, names);
   bool found_healthy = newest_is_healthy;
   size_t kept_count = 0;
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
@@ -208,7 +241,7 @@ absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckp
       const auto manifest = ReadManifest(files, folder, *name);
       healthy = manifest.ok() && manifest->healthy();
     }
-    if (kept_count < kept.newest_count || healthy || *name == of_step) {
+    if (kept_count < kept.newest_count || healthy || *name == of_step || *name == before_change) {
       ++kept_count;
       found_healthy |= healthy;
       continue;

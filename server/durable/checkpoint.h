@@ -28,7 +28,8 @@ namespace thinwire {
 // The number of newest checkpoints that WriteCheckpoint keeps.
 inline constexpr size_t kKeptCheckpoints = 2;
 
-// The checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one.
+// The checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one and the one
+// before the last change of the mode, from which an operator can go back if the change was wrong.
 struct KeptCheckpoints {
   size_t newest_count = kKeptCheckpoints;
   std::optional<Step> step;  // the newest checkpoint of this step, if there is one
@@ -38,9 +39,10 @@ struct KeptCheckpoints {
 // or process writes checkpoints to it.
 
 // Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints. Keeps the
-// checkpoints KEPT and always the newest healthy one. If the arrays of a shard are those of the
-// newest checkpoint, links its file instead of writing it again. Errors: those of the file system;
-// LATEST then names a complete checkpoint, the old one or the new one.
+// checkpoints KEPT, always the newest healthy one, and the newest one with another mode. If the
+// arrays of a shard are those of the newest checkpoint, links its file instead of writing it again.
+// Errors: those of the file system; LATEST then names a complete checkpoint, the old one or the new
+// one.
 absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint,
                              const KeptCheckpoints& kept = KeptCheckpoints());
 

@@ -14,6 +14,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/memory/array_bytes.h"
+#include "common/spec/rule.h"
+#include "server/core/event.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/durable/testing/random_server.h"
 
@@ -309,6 +311,37 @@ TEST(CheckpointTest, Promise7TheNewestHealthyCheckpointIsNeverRemoved) {
   // A newer healthy checkpoint takes its place.
   ASSERT_TRUE(WriteCheckpoint(files, kFolder, server.Next(40)).ok());
   EXPECT_THAT(ListCheckpoints(files, kFolder).value(), ElementsAre(Name(7), Name(8)));
+}
+
+TEST(CheckpointTest, TheCheckpointBeforeTheLastChangeOfTheModeIsKept) {
+  RandomServer server(5, 1);
+  Checkpoint checkpoint = server.Next(40);
+  std::optional<Rule>& rule = checkpoint.shards[0].state.rule;
+  std::optional<RuleEvent>& next_rule = checkpoint.shards[0].state.next_rule;
+  rule.reset();
+  next_rule.reset();
+  FaultyFiles files;
+  MakeStateFolder(files);
+  const auto write = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(WriteCheckpoint(files, kFolder, checkpoint).ok());
+    }
+  };
+  write(3);
+  // A checkpoint with an announced change continues with the new mode.
+  next_rule = RuleEvent{Rule::Ssp(4, 2), Step{90}};
+  write(1);
+  rule = next_rule->rule;
+  next_rule.reset();
+  write(3);
+  EXPECT_THAT(ListCheckpoints(files, kFolder).value(), ElementsAre(Name(3), Name(6), Name(7)));
+  // Another number of the mode is no other mode.
+  rule = Rule::Ssp(4, 8);
+  write(3);
+  EXPECT_THAT(ListCheckpoints(files, kFolder).value(), ElementsAre(Name(3), Name(9), Name(10)));
+  rule = Rule::Async(4);
+  write(3);
+  EXPECT_THAT(ListCheckpoints(files, kFolder).value(), ElementsAre(Name(10), Name(12), Name(13)));
 }
 
 TEST(CheckpointTest, AShardWithUnchangedArraysIsLinkedInsteadOfWritten) {

@@ -13,6 +13,7 @@
 #include "common/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
+#include "config/stability.h"
 #include "proto/deal_check.h"
 #include "server/core/shard.h"
 #include "server/edge/job_status.h"
@@ -143,6 +144,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                },
            .reserve = [this](uint32_t workers) { return model_.Reserve(workers); },
            .check_mode = [this](const Rule& rule) { return CheckMode(rule); },
+           .warnings = [this](const Consistency& consistency) { return ModeWarnings(consistency); },
            .step_ahead = [this] { return deal_lead_.StepAhead(); },
            .store = [this](const SetModeRequest& request) { return stored_.StoreRule(request); },
            .apply = [this](const RuleEvent& event,
@@ -562,6 +564,13 @@ absl::Status Job::CheckMode(const Rule& rule) const {
                                       std::string(rule.mode()), ")"));
   }
   return problems.ToStatus();
+}
+
+Problems Job::ModeWarnings(const Consistency& consistency) const {
+  if (!options_.config.has_value()) return Problems();
+  JobConfig config = *options_.config;
+  config.mutable_consistency()->MergeFrom(consistency);
+  return StabilityWarnings(config);
 }
 
 void Job::Drain(DrainRequest request, Done<DrainReply> done) {

@@ -46,6 +46,7 @@
 #include "common/spec/push_spec.h"
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
+#include "common/text/problems.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
 #include "common/time/trace.h"
@@ -232,6 +233,8 @@ class Job {
   absl::Status CheckRuleChange(const std::string& job) const;
   // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.
   absl::Status CheckMode(const Rule& rule) const;
+  // Returns the settings of the job with which training may diverge in the mode of CONSISTENCY.
+  Problems ModeWarnings(const Consistency& consistency) const;
   void HandleDrain(const DrainRequest& request, const Done<DrainReply>& done);
   void HandleTick();
   void HandleStop(std::function<void()> done);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/text/problems.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
 #include "server/durable/lead_file.h"
@@ -57,6 +58,7 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
                    },
                .reserve = [](uint32_t) { return absl::OkStatus(); },
                .check_mode = [this](const Rule& rule) { return shared_.job.CheckMode(rule); },
+               .warnings = [](const Consistency&) { return Problems(); },
                .step_ahead = [this]() -> absl::StatusOr<Step> { return StepAhead(); },
                .store = [this](const SetModeRequest& request) { return StoreRule(request); },
                .apply = [this](const RuleEvent& event,

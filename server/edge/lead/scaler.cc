@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "config/job.h"
@@ -119,6 +120,17 @@ void Scaler::Scale(uint32_t workers, const Done& done) {
   });
 }
 
+std::vector<std::string> Scaler::NewWarnings(const Rule& rule) const {
+  const Problems before = server_.warnings(ConsistencyOf(this->rule()));
+  const Problems after = server_.warnings(ConsistencyOf(rule));
+  std::vector<std::string> warnings;
+  for (const Problem& problem : after.list()) {
+    if (std::ranges::find(before.list(), problem) != before.list().end()) continue;
+    warnings.push_back(absl::StrCat(problem.field, ": ", problem.text));
+  }
+  return warnings;
+}
+
 void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
   Consistency consistency = request.consistency();
   // A reduction that is not complete must fit the new mode, too.
@@ -128,16 +140,23 @@ void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
   consistency.set_ordered_fold(first_.ordered_fold);
   const absl::StatusOr<Rule> rule = RuleFor(consistency);
   if (!rule.ok()) return done(rule.status());
+  SetModeReply reply;
+  for (const std::string& warning : NewWarnings(*rule)) reply.add_warnings(warning);
+  if (reply.warnings_size() > 0 && !request.force()) {
+    return done(absl::FailedPreconditionError(
+        absl::StrCat(absl::StrJoin(reply.warnings(), "; "),
+                     "; thinwire mode --force changes the mode nevertheless")));
+  }
   if (const absl::Status idle = CheckIdle(); !idle.ok()) return done(idle);
   const absl::StatusOr<Step> step = server_.step_ahead();
   if (!step.ok()) return done(step.status());
-  SetModeReply reply;
   reply.set_mode(std::string(this->rule().mode()));
   reply.set_step(step->value);
   Try({*rule, *step}, [reply, rule = *rule, done](const absl::Status& status) {
     if (!status.ok()) return done(status);
     LOG(INFO) << "the operator changes the mode from " << reply.mode() << " to " << rule
               << ", from step " << reply.step() << " on";
+    for (const std::string& warning : reply.warnings()) LOG(WARNING) << warning;
     done(reply);
   });
 }

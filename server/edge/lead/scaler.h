@@ -17,11 +17,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"
+#include "common/text/problems.h"
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "server/core/event.h"
@@ -44,6 +46,8 @@ class Scaler {
     std::function<absl::Status(uint32_t workers)> reserve;
     // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.
     std::function<absl::Status(const Rule& rule)> check_mode;
+    // Returns the settings of the job with which training may diverge under this rule.
+    std::function<Problems(const Consistency& consistency)> warnings;
     // Returns a step that no worker begins soon. Errors: FailedPrecondition if this server has no
     // shard.
     std::function<absl::StatusOr<Step>()> step_ahead;
@@ -90,8 +94,8 @@ class Scaler {
   // cannot be reached or an earlier change is not complete.
   void Scale(uint32_t workers, const Done& done);
   // Changes the mode, at the lead. The number of workers stays. Errors: InvalidArgument for a mode
-  // that the job does not allow; FailedPrecondition if this server has no shard; Unavailable as for
-  // Scale.
+  // that the job does not allow; FailedPrecondition if this server has no shard, or for a mode with
+  // new warnings unless the request has `force`; Unavailable as for Scale.
   void SetMode(const SetModeRequest& request, const SetModeDone& done);
   // Replaces rule FROM by rule TO, at the lead. Both have the same mode and the same workers.
   // REASON is for the log. Does nothing if FROM is not the newest rule any more, or while another
@@ -113,6 +117,8 @@ class Scaler {
   absl::StatusOr<Rule> RuleFor(uint32_t workers) const;
   // Returns the rule of a request. Errors: InvalidArgument.
   absl::StatusOr<Rule> RuleFor(const Consistency& consistency) const;
+  // Returns the warnings under RULE that the newest rule does not have.
+  std::vector<std::string> NewWarnings(const Rule& rule) const;
   // Returns the request that passes EVENT on under the number of the newest change.
   SetModeRequest RequestFor(const RuleEvent& event) const;
   // Passes EVENT on. If a server refuses it, all servers get the earlier rule again.

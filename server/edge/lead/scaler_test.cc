@@ -94,6 +94,15 @@ class ScalerTest : public testing::Test {
                                     ? absl::InvalidArgumentError("mode: not in this job")
                                     : absl::OkStatus();
                        },
+                   .warnings =
+                       [this](const Consistency& consistency) {
+                         Problems warnings;
+                         if (consistency.mode() == warned_mode_) {
+                           warnings.Add("momentum", "may diverge");
+                         }
+                         if (warns_always_) warnings.Add("density", "too low");
+                         return warnings;
+                       },
                    .step_ahead = [] { return Step{40}; },
                    .store =
                        [this](const SetModeRequest& request) {
@@ -112,9 +121,10 @@ class ScalerTest : public testing::Test {
                          then(store_error_);
                        }});
   }
-  void SetMode(Scaler& scaler, const Consistency& settings) {
+  void SetMode(Scaler& scaler, const Consistency& settings, bool force = false) {
     SetModeRequest request;
     *request.mutable_consistency() = settings;
+    request.set_force(force);
     mode_reply_.reset();
     scaler.SetMode(request, [this](auto reply) { mode_reply_ = std::move(reply); });
   }
@@ -130,6 +140,8 @@ class ScalerTest : public testing::Test {
   absl::Status store_error_;
   SetModeRequest stored_;
   std::string refused_mode_;
+  std::optional<Consistency::Mode::Value> warned_mode_;
+  bool warns_always_ = false;
   std::vector<Rule> applied_;
   Step from_;  // of the last applied rule
   std::optional<absl::StatusOr<SetModeReply>> mode_reply_;
@@ -227,6 +239,23 @@ TEST_F(ScalerTest, TheLeadNumbersItsChanges) {
   peers_.Answer(absl::UnavailableError("refused"));
   scaler.Tick(/*may_shrink=*/false);
   EXPECT_EQ(peers_.newest().change(), 53u);
+}
+
+TEST_F(ScalerTest, AModeWithANewWarningNeedsForce) {
+  warned_mode_ = Consistency::Mode::async;
+  warns_always_ = true;
+  Scaler scaler = Make(Rule::Sync(2));
+  SetMode(scaler, ModeOf(Consistency::Mode::async));
+  EXPECT_EQ(mode_reply_->status(),
+            absl::FailedPreconditionError("momentum: may diverge; thinwire mode --force changes "
+                                          "the mode nevertheless"));
+  EXPECT_THAT(applied_, IsEmpty());
+  SetMode(scaler, ModeOf(Consistency::Mode::async), /*force=*/true);
+  ASSERT_TRUE(mode_reply_->ok()) << mode_reply_->status();
+  EXPECT_THAT((*mode_reply_)->warnings(), ElementsAre("momentum: may diverge"));
+  SetMode(scaler, ModeOf(Consistency::Mode::sync));
+  ASSERT_TRUE(mode_reply_->ok()) << "the warning is not new";
+  EXPECT_EQ(applied_.size(), 2u);
 }
 
 TEST_F(ScalerTest, MoreWorkersThanFitIntoTheMemoryAreRefused) {
