@@ -393,6 +393,7 @@ absl::StatusOr<Step> Client::NextStep() {
   ASSIGN_OR_RETURN(next_, CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
                                     [&] { return progress_->WaitNext(); }));
   step_is_partial_ = false;
+  report_->AskForEvaluator();
   return next_;
 }
 
@@ -505,7 +506,7 @@ bool Client::StateIsDue() const {
   return !options_.state_dir.empty() && report_->checkpoint_step() == next_;
 }
 
-absl::Status Client::Leave() {
+absl::Status Client::Leave(bool finished) {
   if (incarnation_ == Incarnation{}) return absl::OkStatus();
   std::optional<ServerId> lost;
   if (loop_ != nullptr) {
@@ -522,6 +523,7 @@ absl::Status Client::Leave() {
   request.set_worker(options_.worker.value);
   request.set_incarnation(incarnation_.value);
   request.set_run(run_.value);
+  request.set_finished(finished);
   const absl::Status failure = progress_->failure();
   const absl::Duration patience = failure.ok() ? options_.silence : absl::ZeroDuration();
   const absl::Status left =
@@ -556,6 +558,15 @@ absl::Status Client::RefreshLive() {
     if (stop_->is_set()) return absl::CancelledError("stopped while waiting for a heartbeat");
   }
   return progress_->failure();
+}
+
+absl::StatusOr<WorkerId> Client::Evaluator() {
+  report_->AskForEvaluator();
+  while (!report_->evaluator().has_value()) {
+    loop_->Run([this] { exchange_->HeartbeatToLead(); });
+    RETURN_IF_ERROR(RefreshLive());
+  }
+  return *report_->evaluator();
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> Client::ReadMasters() {

@@ -223,9 +223,10 @@ class Client {
   // Leaves every server; does nothing if Join has joined none. Calls every server once, all at the
   // same time, and then calls unreachable servers again for `silence`, except after a failure or
   // Stop: Leave then returns within two seconds. Returns the client's failure, if there is one, or
-  // the error of a server that could not be left. REQUIRES: between BeginStep and NextStep, called
-  // only after an error.
-  absl::Status Leave();
+  // the error of a server that could not be left. FINISHED: the job has no later step, so the lead
+  // appoints no other evaluator. REQUIRES: between BeginStep and NextStep, called only after an
+  // error.
+  absl::Status Leave(bool finished = false);
 
   // Blocks until every server reports that no other worker is live: the others have left, or their
   // leases have expired. waiting() names the other workers meanwhile. Errors: those of
@@ -246,6 +247,10 @@ class Client {
   // Blocks for DURATION, or until Stop.
   void Pause(absl::Duration duration);
 
+  // Returns the evaluator, which the lead appoints when the first worker has finished a step, and
+  // anew if it is lost or leaves before the last step. Blocks until the lead has named it. Errors:
+  // those of WaitTensor. REQUIRES: Join has succeeded.
+  absl::StatusOr<WorkerId> Evaluator();
   // Blocks until server 0 has answered a heartbeat that was sent after this call, so that live()
   // has every worker that joined before. Errors: those of WaitTensor. REQUIRES: Join has succeeded.
   absl::Status RefreshLive();

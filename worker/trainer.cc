@@ -62,7 +62,8 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   }
   stopwatch_.Stop();
   // Leaves also after an error. Otherwise, the other workers would wait until the lease expires.
-  const absl::Status left = parts_.client.Leave();
+  const bool finished = joined_ && ending.ok() && is_over(next_);
+  const absl::Status left = parts_.client.Leave(finished);
   if (!ending.ok()) return ending;
   if (writes_output_ && left.ok()) {
     const absl::StatusOr<bool> written = WriteOutput();
@@ -481,19 +482,9 @@ absl::StatusOr<bool> Trainer::WriteOutput() {
   return true;
 }
 
-bool Trainer::IsLowestLive() const {
-  const std::vector<WorkerId> live = parts_.client.live();
-  // The list of live workers is empty until a server answers the first heartbeat. Until then,
-  // worker 0 is the lowest one.
-  const WorkerId lowest = live.empty() ? WorkerId{0} : *std::min_element(live.begin(), live.end());
-  return options_.worker == lowest;
-}
-
 absl::StatusOr<bool> Trainer::Evaluates() {
-  if (!IsLowestLive()) return false;
-  // The list may be older than the Join of a worker with a lower number, which then evaluates too.
-  if (options_.worker != WorkerId{0}) RETURN_IF_ERROR(parts_.client.RefreshLive());
-  return IsLowestLive();
+  ASSIGN_OR_RETURN(const WorkerId evaluator, parts_.client.Evaluator());
+  return evaluator == options_.worker;
 }
 
 void Trainer::JudgeStep(Step step, double loss) {

@@ -25,7 +25,7 @@
 // The sampler says to which epoch a step belongs, and thus when the run is over; the number of
 // steps changes when examples are dealt anew (deal_plan.h). If the worker is behind the job,
 // NextStep skips steps. If NextStep skips the last step of an epoch, the worker finishes the epoch
-// after NextStep. The evaluator is the live worker with the lowest number, normally worker 0. At
+// after NextStep. The lead appoints the evaluator (Client::Evaluator), normally worker 0. At
 // the end of each epoch the evaluator computes the test accuracy of its own replica and buffers. If
 // the servers average the parameters, it reads the averages and tests them with its buffers. In the
 // async and ssp modes, other workers reach the end of the epoch at other times.
@@ -229,8 +229,7 @@ class Trainer {
   // those of the client and the model; InvalidArgument for a model or a path that no file can have.
   // REQUIRES: this worker has left.
   absl::StatusOr<bool> WriteOutput();
-  bool IsLowestLive() const;
-  // Returns whether this worker is the evaluator. May block for up to two heartbeats.
+  // Returns whether this worker is the evaluator. The first call may block for up to two heartbeats.
   absl::StatusOr<bool> Evaluates();
 
   float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }

@@ -138,6 +138,9 @@ class SharedServer final : public InProcessServer {
     for (uint32_t worker : others) {
       if (present) reply->add_live(worker);
     }
+    if (reply->has_evaluator()) {
+      reply->set_evaluator(evaluator.value_or(*std::ranges::min_element(reply->live())));
+    }
     return reply;
   }
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override {
@@ -159,6 +162,8 @@ class SharedServer final : public InProcessServer {
   // client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
+  // The evaluator in Heartbeat replies; unset: the live worker with the lowest number.
+  std::optional<uint32_t> evaluator;
   std::vector<Deal> deals;       // in the replies to Join
   std::optional<float> average;  // of all parameters; unset: the job has no averages
   bool retires = false;          // heartbeat replies say that the worker must leave
@@ -757,6 +762,26 @@ TEST_F(TrainerTest, TheLossScaleFileOfAnotherJobFailsTheRunBeforeTraining) {
   EXPECT_TRUE(absl::IsFailedPrecondition(ending.status())) << ending.status();
   EXPECT_THAT(model_.trained, SizeIs(0));
   EXPECT_EQ(server_.leave_count(), 2);
+}
+
+TEST_F(TrainerTest, OnlyTheEvaluatorThatTheLeadNamesEvaluates) {
+  shared_.others = {1};
+  shared_.evaluator = 1;
+  ASSERT_TRUE(Run({.workers = 2}).ok());
+  EXPECT_THAT(model_.evaluated, SizeIs(0));
+  EXPECT_FALSE(Done().evaluator());
+  shared_.others = {0};
+  out_.str("");
+  ASSERT_TRUE(Run({.worker = 1, .workers = 2}).ok());
+  EXPECT_THAT(model_.evaluated, SizeIs(2));
+  EXPECT_TRUE(Done().evaluator());
+}
+
+TEST_F(TrainerTest, AWorkerThatLeavesAfterTheLastStepSaysSo) {
+  ASSERT_TRUE(Run({.stop_after = 2}).ok());
+  EXPECT_FALSE(server_.last_leave_finished());
+  ASSERT_TRUE(Run({}).ok());
+  EXPECT_TRUE(server_.last_leave_finished());
 }
 
 TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {

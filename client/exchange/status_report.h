@@ -63,6 +63,11 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     counters_.Add(field_number, n);
   }
+  // From now on, heartbeats ask the lead for the evaluator.
+  void AskForEvaluator() {
+    absl::MutexLock lock(&mu_);
+    asks_evaluator_ = true;
+  }
   // Records the workers that SERVER reports as live, ascending.
   void set_live(ServerId server, std::vector<WorkerId> live) {
     absl::MutexLock lock(&mu_);
@@ -87,11 +92,16 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     tests_.clear();
   }
-  // Sets the tests in a heartbeat to the lead. Every heartbeat has all of them, because a heartbeat
+  // Sets the tests and the question in a heartbeat to the lead. Every heartbeat has all of them, because a heartbeat
   // may be lost.
   void FillIn(HeartbeatRequest& request) const {
     absl::MutexLock lock(&mu_);
     request.mutable_tests()->Assign(tests_.begin(), tests_.end());
+    request.set_asks_evaluator(asks_evaluator_);
+  }
+  void set_evaluator(WorkerId evaluator) {
+    absl::MutexLock lock(&mu_);
+    evaluator_ = evaluator;
   }
   // Records the step of the next checkpoint of the servers.
   void set_checkpoint_step(std::optional<Step> step) {
@@ -127,6 +137,11 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     const auto lead = live_.find(ServerId{0});
     return lead == live_.end() ? std::vector<WorkerId>() : lead->second;
+  }
+  // Returns the evaluator that server 0 has named last; nullopt: none yet.
+  std::optional<WorkerId> evaluator() const {
+    absl::MutexLock lock(&mu_);
+    return evaluator_;
   }
   // Returns the number of times that server 0 has reported live workers.
   uint64_t lead_report_count() const {
@@ -167,6 +182,8 @@ class StatusReport {
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);
   std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
+  bool asks_evaluator_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<WorkerId> evaluator_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
   std::string outage_ ABSL_GUARDED_BY(mu_);
   // Since the last BeginWait: a text of set_waiting() or set_outage() was not empty.

@@ -157,6 +157,11 @@ int FakeServer::seed_count() const {
   return seed_count_;
 }
 
+bool FakeServer::last_leave_finished() const {
+  absl::MutexLock lock(&mu_);
+  return last_leave_finished_;
+}
+
 int FakeServer::leave_count() const {
   absl::MutexLock lock(&mu_);
   return leave_count_;
@@ -327,13 +332,15 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   reply.set_unix_micros(unix_micros_);
   reply.add_live(request.worker());
   for (const WorkerId other : others_) reply.add_live(other.value);
+  if (request.asks_evaluator()) reply.set_evaluator(*std::ranges::min_element(reply.live()));
   if (checkpoint_step_.has_value()) reply.set_checkpoint_step(checkpoint_step_->value);
   return reply;
 }
 
-absl::StatusOr<LeaveReply> FakeServer::Leave(const LeaveRequest&) {
+absl::StatusOr<LeaveReply> FakeServer::Leave(const LeaveRequest& request) {
   absl::MutexLock lock(&mu_);
   ++leave_count_;
+  last_leave_finished_ = request.finished();
   return LeaveReply();
 }
 

@@ -447,6 +447,10 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   for (WorkerId live : membership_.Live()) reply.add_live(live.value);
   if (leads() && model_.Get() != nullptr) {
     deal_lead_.FillIn(request, reply);
+    if (request.asks_evaluator()) {
+      const std::optional<WorkerId> evaluator = membership_.AppointEvaluator();
+      if (evaluator.has_value()) reply.set_evaluator(evaluator->value);
+    }
     const Member& member = membership_.of(worker);
     const bool drained = member.retired && member.incarnation == incarnation;
     reply.set_retired(drained || worker.value >= scaler_.target());
@@ -480,7 +484,7 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
   const WorkerId worker{request.worker()};
   const Incarnation incarnation{request.incarnation()};
   absl::Status status = CheckLeave(request);
-  if (status.ok()) status = membership_.Leave(worker, incarnation);
+  if (status.ok()) status = membership_.Leave(worker, incarnation, request.finished());
   if (!status.ok()) return done(status);
   if (const auto more = worker_lines_.Next(clock_.Now())) {
     LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size()

@@ -93,7 +93,7 @@ LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Tim
   return returned ? LeaseState::kReturned : LeaseState::kRenewed;
 }
 
-absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation) {
+absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, bool finished) {
   Member& member = members_[worker.value];
   if (incarnation < member.incarnation) return Fenced(worker, incarnation, member.incarnation);
   if (incarnation > member.incarnation || incarnation.value == 0) {
@@ -101,7 +101,18 @@ absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation) {
                                                       incarnation.value, " has not joined here"));
   }
   member.left = true;
+  if (evaluator_ == worker) evaluator_finished_ = finished;
   return absl::OkStatus();
+}
+
+std::optional<WorkerId> Membership::AppointEvaluator() {
+  if (evaluator_.has_value() && (evaluator_finished_ || members_[evaluator_->value].live())) {
+    return evaluator_;
+  }
+  const std::vector<WorkerId> live = Live();
+  evaluator_ = live.empty() ? std::nullopt : std::optional(live.front());
+  evaluator_finished_ = false;
+  return evaluator_;
 }
 
 absl::Status Membership::Retire(WorkerId worker) {

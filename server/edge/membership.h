@@ -102,8 +102,8 @@ class Membership {
   // Renews the lease of a process that sent a message.
   LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
   // Records that a process has left. May be called repeatedly. Errors: FailedPrecondition if
-  // INCARNATION is not the worker's newest incarnation.
-  absl::Status Leave(WorkerId worker, Incarnation incarnation);
+  // INCARNATION is not the worker's newest incarnation. FINISHED: after the last step of the job.
+  absl::Status Leave(WorkerId worker, Incarnation incarnation, bool finished = false);
   // Records that an operator drains the newest process of a worker. Later processes of the worker
   // are not affected. Errors: FailedPrecondition if the worker is not live.
   absl::Status Retire(WorkerId worker);
@@ -121,6 +121,10 @@ class Membership {
 
   // Returns the workers with valid leases, in ascending order.
   std::vector<WorkerId> Live() const;
+  // Returns the evaluator, the worker that tests the model; nullopt if no worker is live. Appoints
+  // the live worker with the lowest number if there is none yet, or if it was lost or has left
+  // before the last step. Two workers therefore never evaluate the same parameters.
+  std::optional<WorkerId> AppointEvaluator();
 
  private:
   void Begin(Member& member, Incarnation incarnation, absl::Time now);
@@ -129,6 +133,8 @@ class Membership {
   bool awaits_return_ = false;
   Incarnation earlier_;  // the largest incarnation that an earlier generation may have assigned
   std::vector<Member> members_;
+  std::optional<WorkerId> evaluator_;
+  bool evaluator_finished_ = false;  // it has left after the last step
 };
 
 }  // namespace thinwire

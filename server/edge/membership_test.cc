@@ -1,6 +1,8 @@
 #include "server/edge/membership.h"
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
+
+#include <optional>
 
 namespace thinwire {
 namespace {
@@ -94,6 +96,25 @@ TEST_F(MembershipTest, OnlyTheDrainedProcessIsRestoredAsDrained) {
   EXPECT_FALSE(membership_.of(kW).retired);
   membership_.RestoreRetired(kW, {2});
   EXPECT_FALSE(membership_.of(kW).retired);
+}
+
+TEST_F(MembershipTest, TheEvaluatorStaysUntilItIsLostOrLeavesBeforeTheLastStep) {
+  EXPECT_EQ(membership_.AppointEvaluator(), std::nullopt);
+  ASSERT_TRUE(membership_.Assign(WorkerId{1}, At(0), At(0)).ok());
+  ASSERT_TRUE(membership_.Assign(WorkerId{2}, At(0), At(0)).ok());
+  EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{1});
+  ASSERT_TRUE(membership_.Assign(WorkerId{0}, At(5), At(5)).ok());
+  EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{1}) << "it may have evaluated an epoch";
+  membership_.Renew(WorkerId{2}, {1}, At(8));
+  membership_.Renew(WorkerId{0}, {1}, At(8));
+  membership_.Expire(At(11));
+  EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{0}) << "worker 1 was lost";
+  membership_.Renew(WorkerId{1}, {1}, At(12));
+  EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{0});
+  ASSERT_TRUE(membership_.Leave(WorkerId{0}, {1}).ok());
+  EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{1});
+  ASSERT_TRUE(membership_.Leave(WorkerId{1}, {1}, /*finished=*/true).ok());
+  EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{1}) << "its test is the result of the job";
 }
 
 TEST_F(MembershipTest, ALeaseExpiresOnceAndAMessageRenewsIt) {
