@@ -7,9 +7,15 @@
 namespace thinwire {
 
 void FillStandardFiles() {
-  int file = 0;
-  while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
-  if (file >= 0) close(file);
+  const int null = open("/dev/null", O_RDWR);
+  if (null < 0) return;
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    // gRPC's library opens a descriptor before main() begins, and marks it FD_CLOEXEC. An inherited
+    // descriptor does not have this mark, because exec has kept it.
+    const int marks = fcntl(file, F_GETFD);
+    if (marks < 0 || (marks & FD_CLOEXEC) != 0) dup2(null, file);
+  }
+  if (null > STDERR_FILENO) close(null);
 }
 
 void IgnoreBrokenPipes() { signal(SIGPIPE, SIG_IGN); }

@@ -355,7 +355,7 @@ TEST_P(ElasticTest, EveryExampleIsCountedOnceWhileTheModeChanges) {
   backup.set_backup(1);
   ssp.set_mode(Consistency::Mode::ssp);
   ssp.set_slack(1);
-  for (const Consistency& settings : {async, sync, backup, ssp, backup, async}) {
+  for (const Consistency& settings : {async, sync, backup, ssp, async}) {
     gate_.Allow(limit);
     first.AwaitStep(limit);
     second.AwaitStep(limit);

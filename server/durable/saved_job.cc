@@ -457,9 +457,13 @@ absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir
     RETURN_IF_ERROR(WriteCheckpoint(files, folder, checkpoint));
   }
   // The decisions of the lead do not depend on the servers. They are newer than the checkpoint.
-  ASSIGN_OR_RETURN(const std::optional<LeadState> lead,
+  ASSIGN_OR_RETURN(std::optional<LeadState> lead,
                    ReadLeadState(files, StateFolderPath(dir, ServerId{0}), servers[0].run.run));
   if (lead.has_value()) {
+    // No process follows the deals since the checkpoint any more, and they would delay new ones.
+    if (lead->deals_size() > 0) {
+      lead->mutable_deals()->Assign(servers[0].deals.begin(), servers[0].deals.end());
+    }
     RETURN_IF_ERROR(WriteLeadState(files, StateFolderPath(dir, ServerId{0}) + kNew, *lead));
   }
   RETURN_IF_ERROR(files.SyncFolder(dir));

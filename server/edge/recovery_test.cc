@@ -271,7 +271,7 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
   ASSERT_EQ(joined->deals_size(), 1);
   EXPECT_EQ(joined->deals(0).SerializeAsString(), reply.deals(0).SerializeAsString());
   EXPECT_EQ(Status().target_workers(), 2u);
-  EXPECT_EQ(Join(0, 0, 2).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Join(0, 0, 2).status().code(), absl::StatusCode::kOutOfRange);
 
   // Worker 1 does not return. The next deal waits for the promises to worker 0.
   clock_.Advance(absl::Seconds(6));

@@ -1273,6 +1273,7 @@ TEST_F(RollbackTest, InAsyncARestartedLeadAdmitsNoServerThatLostItsFolder) {
   Kill(0);
   ASSERT_TRUE(StartServer(0).ok());
   RestartWithoutState(1);
+  EXPECT_TRUE(Join(0, w0_).ok());  // new processes wait until an earlier one comes back
   ExpectLostState(Join(0, w1_).status(), 1);
   EXPECT_EQ(Status(1).run(), 0u);
 }
@@ -1288,6 +1289,7 @@ TEST_F(RollbackTest, ALeadThatHasGoneBackAdmitsNoServerThatLostItsFolder) {
   const Worker unknown = {.number = 0, .incarnation = 5 * Membership::kIncarnationsPerGeneration};
   TickUntil([&] { return Join(0, unknown).status().code() == absl::StatusCode::kNotFound; });
   RestartWithoutState(1);
+  EXPECT_TRUE(Join(0, w0_).ok());  // new processes wait until an earlier one comes back
   ExpectLostState(Join(0, w1_).status(), 1);
   EXPECT_EQ(Status(1).run(), 0u);
 }
@@ -1300,6 +1302,7 @@ TEST_F(RollbackTest, WithALogARestartedLeadAdmitsNoServerThatLostItsFolder) {
   Kill(0);
   ASSERT_TRUE(StartServer(0).ok());
   RestartWithoutState(1);
+  EXPECT_TRUE(Join(0, w0_).ok());  // new processes wait until an earlier one comes back
   ExpectLostState(Join(0, w1_).status(), 1);
   EXPECT_EQ(Status(1).run(), 0u);
 }

@@ -63,7 +63,9 @@ TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
 
 // Returns the smallest budget for a model that needs STATE_BYTES in SHARD_COUNT shards.
 uint64_t BudgetFor(uint64_t state_bytes, size_t shard_count) {
-  return MemoryPlan::kProgramBytes + MemoryPlan().ConnectionBytes(shard_count, 1) + state_bytes;
+  // The result is small enough for fixed windows, of which the one of a connection is the largest.
+  const MemoryPlan plan{.budget_bytes = MemoryPlan::kProgramBytes};
+  return MemoryPlan::kProgramBytes + plan.ConnectionBytes(shard_count, 1) + state_bytes;
 }
 
 // Joins with a model of one tensor of SHAPE at a server with a budget of BUDGET_BYTES in MEMORY.
@@ -103,7 +105,6 @@ TEST(ModelSlotTest, AcceptsAModelThatNeedsExactlyTheBudget) {
   const Partition partition = Partition::Make({{"w", {20, 10}}}, 0, 1).value();
   const uint64_t needed =
       HostedModel::NeededBytes(partition, ServerId{0}, ShardOptions(), PlainUpdates());
-  // The connection's window is the largest one, because the program takes most of the budget.
   EXPECT_TRUE(Join({20, 10}, BudgetFor(needed, 1)).ok());
   EXPECT_FALSE(Join({20, 10}, BudgetFor(needed, 1) - 1).ok());
 }

@@ -22,9 +22,13 @@ uint64_t MemoryPlan::window_bytes() const {
 }
 
 uint64_t MemoryPlan::ConnectionBytes(size_t shard_count, uint32_t workers) const {
-  const uint64_t each =
-      kConnectionBytes + window_bytes() + 2 * kFrameBytes + shard_count * kOutboxBytesPerShard;
-  return workers * each;
+  const uint64_t each = kConnectionBytes + 2 * kFrameBytes + shard_count * kOutboxBytesPerShard;
+  return workers * each + WindowBytes(workers);
+}
+
+uint64_t MemoryPlan::WindowBytes(uint32_t workers) const {
+  const uint64_t all = workers * window_bytes();
+  return grpc_sizes_windows() ? std::min(all, budget_bytes / 8) : all;
 }
 
 absl::StatusOr<uint64_t> MemoryPlan::SharedFrameBytes(ServerId server, uint64_t state_bytes,

@@ -43,7 +43,11 @@ struct MemoryPlan {
   // window, of which those of all workers take at most an eighth of the budget, if that is not below
   // kLeastFixedWindowBytes each.
   uint64_t window_bytes() const;
+  // Returns the memory that is planned for the windows of WORKERS workers.
+  uint64_t WindowBytes(uint32_t workers) const;
   // Returns the memory of the connections of WORKERS workers to a server with SHARD_COUNT shards.
+  // Windows that gRPC sizes take at most an eighth of the budget, also if there are more workers than
+  // `worker_count`: gRPC makes them smaller when its quota is nearly used up.
   uint64_t ConnectionBytes(size_t shard_count, uint32_t workers) const;
   // Returns the part of the budget for frames beyond the first one of each stream. STATE_BYTES and
   // SHARD_COUNT describe the model on SERVER, and WORKERS workers may join. Errors: InvalidArgument

@@ -27,6 +27,8 @@ TEST(MemoryPlanTest, GrpcSizesTheWindowsIfTheLargestOnesFitIntoAnEighthOfTheBudg
   const MemoryPlan enough{.budget_bytes = 1024 * kMiB, .worker_count = 4};
   EXPECT_TRUE(enough.grpc_sizes_windows());
   EXPECT_EQ(enough.window_bytes(), 32 * kMiB);
+  EXPECT_EQ(enough.WindowBytes(3), 96 * kMiB);
+  EXPECT_EQ(enough.WindowBytes(100), 128 * kMiB) << "an eighth of the budget";
   const MemoryPlan scarce{.budget_bytes = 1023 * kMiB, .worker_count = 4};
   EXPECT_FALSE(scarce.grpc_sizes_windows());
   EXPECT_EQ(scarce.window_bytes(), MemoryPlan::kMostFixedWindowBytes);
