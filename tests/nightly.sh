@@ -6,8 +6,8 @@
 #   fuzz       every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
 #   sanitizers the folders that parse bytes of a peer or a user, with the address and the undefined-behaviour sanitizer
-#                                                                                about 30 minutes
-#   promises   tests/promises_test.cc with long faults                           about 12 minutes
+#                                                                                many minutes: it builds these folders anew
+#   promises   tests/promises_test.cc with long faults                           some minutes
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #   page       the status pages and a report in headless Chromium; skipped without chromium
 #                                                                                1 minute
