@@ -23,6 +23,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <queue>
 #include <string>
 #include <vector>
@@ -41,12 +42,13 @@ volatile std::sig_atomic_t stopped = 0;
 // One direction of a host's link.
 class Queue {
  public:
-  // Returns the time at which a packet that arrives at NOW has left the queue. Returns a time before
-  // NOW if the packet is dropped. RATE is in bits per second; 0: no limit.
-  Clock::time_point Pass(size_t bytes, Clock::time_point now, double rate, Seconds longest_wait) {
+  // Returns the time at which a packet that arrives at NOW has left the queue; nullopt if it is
+  // dropped. RATE is in bits per second; 0: no limit.
+  std::optional<Clock::time_point> Pass(size_t bytes, Clock::time_point now, double rate,
+                                        Seconds longest_wait) {
     if (rate == 0) return now;
     free_ = std::max(free_, now);
-    if (free_ - now > longest_wait) return now - Clock::duration(1);
+    if (free_ - now > longest_wait) return std::nullopt;
     free_ += std::chrono::duration_cast<Clock::duration>(Seconds(8.0 * bytes / rate));
     return free_;
   }
@@ -111,14 +113,14 @@ int Run(Seconds one_way, double rate, Seconds longest_wait, const std::vector<in
         if (count <= 0) break;
         // Only IPv4 packets to the hosts are carried: byte 0 has the version, bytes 16 to 19 the
         // destination.
+        if (count < 20 || buffer[0] >> 4 != 4) continue;
         const size_t to = static_cast<uint8_t>(buffer[19]) - size_t{1};
-        if (count < 20 || buffer[0] >> 4 != 4 || to >= devices.size()) continue;
+        if (to >= devices.size()) continue;
         const Clock::time_point now = Clock::now();
-        const Clock::time_point sent = up[host].Pass(count, now, rate, longest_wait);
-        if (sent < now) {
-          ++dropped;
+        if (const auto sent = up[host].Pass(count, now, rate, longest_wait)) {
+          add(*sent + travel, to, false, std::string(buffer.data(), count));
         } else {
-          add(sent + travel, to, false, std::string(buffer.data(), count));
+          ++dropped;
         }
       }
     }
@@ -131,12 +133,11 @@ int Run(Seconds one_way, double rate, Seconds longest_wait, const std::vector<in
         if (write(devices[packet.to], packet.bytes.data(), packet.bytes.size()) < 0) ++dropped;
         continue;
       }
-      const Clock::time_point end =
-          down[packet.to].Pass(packet.bytes.size(), packet.at, rate, longest_wait);
-      if (end < packet.at) {
-        ++dropped;
+      const auto end = down[packet.to].Pass(packet.bytes.size(), packet.at, rate, longest_wait);
+      if (end.has_value()) {
+        add(*end, packet.to, true, std::move(packet.bytes));
       } else {
-        add(end, packet.to, true, std::move(packet.bytes));
+        ++dropped;
       }
     }
   }

@@ -25,8 +25,8 @@ def split(text):
     return host, int(port)
 
 
-def receive(connection, count, buffer=bytearray(1 << 20)):
-    """Receives COUNT bytes and discards them. Raises EOFError if the connection ends."""
+def receive(connection, count, buffer):
+    """Receives COUNT bytes into BUFFER, and overwrites earlier ones if they do not fit. Raises EOFError if the connection ends."""
     while count > 0:
         got = connection.recv_into(buffer, min(count, len(buffer)))
         if got == 0:
@@ -35,17 +35,14 @@ def receive(connection, count, buffer=bytearray(1 << 20)):
 
 
 def answer(connection):
-    header = b""
-    while len(header) < HEADER.size:
-        header += connection.recv(HEADER.size - len(header))
-    piece, reply = HEADER.unpack(header)
-    payload = bytes(reply)
     buffer = bytearray(1 << 20)
     try:
+        piece, reply = HEADER.unpack(connection.recv(HEADER.size, socket.MSG_WAITALL))
+        payload = bytes(reply)
         while True:
             receive(connection, piece, buffer)
             connection.sendall(payload)
-    except (EOFError, ConnectionError):
+    except (EOFError, ConnectionError, struct.error):  # struct.error: the connection ended before the header
         pass
 
 
@@ -76,11 +73,12 @@ def tcp(options):
     piece, reply = -(-options.push // pieces), -(-options.pull // pieces)
     connection.sendall(HEADER.pack(piece, reply))
     payload = bytes(pieces * piece)
+    buffer = bytearray(1 << 20)
 
     def work():
         sender = threading.Thread(target=connection.sendall, args=(payload,))
         sender.start()
-        receive(connection, pieces * reply)
+        receive(connection, pieces * reply, buffer)
         sender.join()
 
     measure(options, work)

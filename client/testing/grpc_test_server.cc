@@ -22,13 +22,10 @@
 #include "common/memory/byte_chain.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
+#include "proto/grpc_status.h"
 
 namespace thinwire {
 namespace {
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
-}
 
 // One stream of a worker. gRPC calls OnDone last, which deletes the object.
 class Stream final : public grpc::ServerGenericBidiReactor {

@@ -16,6 +16,7 @@
 #include "common/tls/identity.h"
 #include "common/tls/peer_certificates.h"
 #include "common/tls/worker_token.h"
+#include "proto/grpc_status.h"
 
 namespace thinwire {
 namespace {
@@ -67,10 +68,7 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
 
   bool Verify(TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> /*callback*/, grpc::Status* status) override {
-    const absl::Status checked = Check(*request);
-    // gRPC and absl number their status codes equally.
-    *status =
-        grpc::Status(static_cast<grpc::StatusCode>(checked.code()), std::string(checked.message()));
+    *status = ToGrpc(Check(*request));
     return true;
   }
   void Cancel(TlsCustomVerificationCheckRequest* /*request*/) override {}

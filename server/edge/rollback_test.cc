@@ -197,6 +197,17 @@ class RollbackTest : public testing::Test {
     servers_[s]->job->Status(pending.done());
     return pending.Get().value();
   }
+  // Returns the mode that server S follows, or the one that it will follow.
+  std::string NewestMode(uint32_t s) {
+    const StatusReply status = Status(s);
+    return status.next_mode().empty() ? status.mode() : status.next_mode();
+  }
+  // Changes the mode at the lead.
+  absl::StatusOr<SetModeReply> SetMode(const SetModeRequest& request) {
+    Pending<SetModeReply> change;
+    servers_[0]->job->SetMode(request, change.done());
+    return change.Get();
+  }
   void TickLead() { Tick(0); }
   void Tick(uint32_t s) {
     absl::Notification done;
@@ -500,9 +511,8 @@ TEST_F(RollbackTest, AKilledLeadSendsAllServersBack) {
   ASSERT_TRUE(StartServer(0).ok());
   EXPECT_EQ(Join(0, w0_).status().message(),
             "server 0 waits for all servers to choose the checkpoint to continue from");
-  Pending<SetModeReply> change;
-  servers_[0]->job->SetMode(SetModeRequest(), change.done());
-  EXPECT_TRUE(absl::IsUnavailable(change.Get().status())) << "the rollback would forget it";
+  EXPECT_TRUE(absl::IsUnavailable(SetMode(SetModeRequest()).status()))
+      << "the rollback would forget it";
   AwaitGeneration(2);
   EXPECT_EQ(Masters(), masters_[step]);
   Resume(step);
@@ -1004,21 +1014,15 @@ TEST_F(RollbackTest, InAsyncNoRestartForgetsAChangeOfTheMode) {
   SetModeRequest request;
   request.mutable_consistency()->set_mode(Consistency::Mode::ssp);
   request.mutable_consistency()->set_slack(3);
-  Pending<SetModeReply> change;
-  servers_[0]->job->SetMode(request, change.done());
-  ASSERT_TRUE(change.Get().ok());
-  const auto newest_mode = [this](uint32_t s) {
-    const StatusReply status = Status(s);
-    return status.next_mode().empty() ? status.mode() : status.next_mode();
-  };
-  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(newest_mode(s), "ssp");
+  ASSERT_TRUE(SetMode(request).ok());
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(NewestMode(s), "ssp");
   for (const std::vector<uint32_t>& killed : {std::vector<uint32_t>{1}, {0}, {0, 1}}) {
     for (const uint32_t s : killed) Kill(s);
     for (const uint32_t s : killed) {
       ASSERT_TRUE(StartServer(s).ok());
-      EXPECT_EQ(newest_mode(s), "async") << "of the checkpoint";
+      EXPECT_EQ(NewestMode(s), "async") << "of the checkpoint";
     }
-    TickUntil([&] { return newest_mode(0) == "ssp" && newest_mode(1) == "ssp"; });
+    TickUntil([&] { return NewestMode(0) == "ssp" && NewestMode(1) == "ssp"; });
   }
 }
 
@@ -1031,22 +1035,16 @@ TEST_F(RollbackTest, ARollbackForgetsNoChangeOfTheMode) {
   SetModeRequest request;
   request.mutable_consistency()->set_mode(Consistency::Mode::backup);
   request.mutable_consistency()->set_backup(1);
-  Pending<SetModeReply> change;
-  servers_[0]->job->SetMode(request, change.done());
-  ASSERT_TRUE(change.Get().ok());
-  const auto newest_mode = [this](uint32_t s) {
-    const StatusReply status = Status(s);
-    return status.next_mode().empty() ? status.mode() : status.next_mode();
-  };
+  ASSERT_TRUE(SetMode(request).ok());
   uint64_t generation = 1;
   for (const std::vector<uint32_t>& killed : {std::vector<uint32_t>{1}, {0}, {0, 1}}) {
     for (const uint32_t s : killed) Kill(s);
     for (const uint32_t s : killed) {
       ASSERT_TRUE(StartServer(s).ok());
-      EXPECT_EQ(newest_mode(s), "sync") << "of the checkpoint";
+      EXPECT_EQ(NewestMode(s), "sync") << "of the checkpoint";
     }
     AwaitGeneration(++generation);
-    TickUntil([&] { return newest_mode(0) == "backup" && newest_mode(1) == "backup"; });
+    TickUntil([&] { return NewestMode(0) == "backup" && NewestMode(1) == "backup"; });
   }
 }
 
@@ -1116,9 +1114,7 @@ TEST_F(RollbackTest, ALeadWhoseClockWasSetBackChangesTheMode) {
     ASSERT_TRUE(StartServer(0).ok());
     for (int i = 0; i < 3; ++i) TickLead();  // passes the rule on
     request.mutable_consistency()->set_slack(slack);
-    Pending<SetModeReply> change;
-    servers_[0]->job->SetMode(request, change.done());
-    const auto reply = change.Get();
+    const auto reply = SetMode(request);
     EXPECT_TRUE(reply.ok()) << reply.status();
   }
 }
@@ -1218,9 +1214,7 @@ TEST_F(RollbackTest, InAsyncAModeThatCannotBeStoredIsRefused) {
   servers_[0]->files.SetFreeBytes(0);
   SetModeRequest request;
   request.mutable_consistency()->set_mode(Consistency::Mode::ssp);
-  Pending<SetModeReply> change;
-  servers_[0]->job->SetMode(request, change.done());
-  EXPECT_TRUE(absl::IsResourceExhausted(change.Get().status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(SetMode(request).status()));
   TickUntil([&] { return Status(1).next_mode().empty(); });
   EXPECT_EQ(Status(0).next_mode(), "");
 }

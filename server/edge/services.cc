@@ -16,6 +16,7 @@
 #include "common/memory/byte_chain.h"
 #include "common/status_macros.h"
 #include "proto/grpc_bytes.h"
+#include "proto/grpc_status.h"
 #include "proto/parsed_bytes.h"
 #include "server/edge/access.h"
 #include "server/edge/grpc_access.h"
@@ -25,12 +26,6 @@
 
 namespace thinwire {
 namespace {
-
-// Converts an absl::Status to a grpc::Status. gRPC and absl number their status codes equally.
-grpc::Status ToGrpc(const absl::Status& status) {
-  if (status.ok()) return grpc::Status::OK;
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
 
 using Token = std::shared_ptr<const void>;
 
