@@ -298,7 +298,7 @@ print("'"$name $topology $codec"' %.1f" % (1e3 * statistics.median(rounds)), flu
 
 # Prints what plain TCP takes for the bytes of the last race. Arguments: topology, codec, hosts of the servers, hosts of the workers.
 print_tcp() {
-  local server worker pids="" lines=() push pull share
+  local server worker pids="" lines=() push pull share ok=1
   read -r push pull < <(python3 -c 'import json, sys
 rows = [json.loads(line) for line in sys.stdin]
 print(*(round(sum(row[key] for row in rows) / len(rows)) for key in ("push_bytes", "pull_bytes")))' < "$work/result")
@@ -314,9 +314,10 @@ print(*(round(sum(row[key] for row in rows) / len(rows)) for key in ("push_bytes
       [ "$worker" = "$server" ] || lines+=("$worker tcp --to 10.77.0.$server:7900 --push $((push / share)) --pull $((pull / share))")
     done
   done
-  run_floor tcp "$1" "$2" "${lines[@]}"
+  run_floor tcp "$1" "$2" "${lines[@]}" || ok=0
   kill $pids 2> /dev/null
   wait $pids 2> /dev/null
+  [ $ok = 1 ]
 }
 
 # Prints what an all-reduce of the gradients in fp32 takes. Arguments: topology, hosts of the workers.
