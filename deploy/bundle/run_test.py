@@ -46,7 +46,7 @@ class LinesTest(unittest.TestCase):
             [
                 ("gpu.copy gb/s", "2800", ""),
                 ("gpu.topk_ef.1mi us", "31.5", "40 or less: yes"),
-                ("gpu.topk_ef.64mi ratio", "0.65", "0.7 or more: NO"),
+                ("gpu.topk_ef.64mi ratio", "0.65", "0.75 or more: NO"),
             ],
         )
 
