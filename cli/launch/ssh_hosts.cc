@@ -207,6 +207,15 @@ absl::Status SshHosts::Prepare() {
 
 absl::Status SshHosts::FetchModel(WorkerId worker) {
   const size_t host = SeatOf(&Host::workers, worker.value).host;
+  const absl::Status status = CopyModel(host);
+  if (status.ok()) return status;
+  has_model_ = host;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; the worker's file stays on ",
+                                   hosts_[host].name, ": ", FolderOf(host), "/", kModelFile));
+}
+
+absl::Status SshHosts::CopyModel(size_t host) {
   AtomicFile file(setting_.output.path);
   RETURN_IF_ERROR(file.status());
   std::vector<std::string> command = {"/bin/sh", "-c", kReceive, "sh", file.temporary()};
@@ -220,7 +229,14 @@ absl::Status SshHosts::FetchModel(WorkerId worker) {
 absl::Status SshHosts::RemoveFolders() {
   std::map<size_t, std::vector<std::string>> commands;
   for (size_t host : folders_) {
-    commands[host] = Ssh(host, absl::StrCat("rm -rf ", ShellQuoted(FolderOf(host))));
+    const std::string folder = ShellQuoted(FolderOf(host));
+    std::string script = absl::StrCat("rm -rf ", folder);
+    if (host == has_model_) {
+      script = absl::StrCat("if test -e ", folder, "/", kModelFile, "; then find ", folder,
+                            " -mindepth 1 -maxdepth 1 ! -name ", kModelFile,
+                            " -exec rm -rf {} +; else ", script, "; fi");
+    }
+    commands[host] = Ssh(host, script);
   }
   return RunAll(commands);
 }

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,9 +64,11 @@ class SshHosts {
   absl::StatusOr<std::vector<std::string>> WorkerCommand(
       WorkerId worker, const std::vector<std::string>& addresses) const;
 
-  // Copies the model file that WORKER wrote to `output.path`. Errors: those of Prepare().
+  // Copies the model file that WORKER wrote to `output.path`. Errors: those of Prepare() and of the
+  // file system; the message says where the worker's file lies, which RemoveFolders() then keeps.
   absl::Status FetchModel(WorkerId worker);
-  // Removes the folders that Prepare() has made. Errors: those of Prepare().
+  // Removes the folders that Prepare() has made, except a model file that could not be copied.
+  // Errors: those of Prepare().
   absl::Status RemoveFolders();
 
   // Returns the signal that ended the last call with Cancelled, else 0.
@@ -85,6 +88,8 @@ class SshHosts {
   // machine number of hosts_.size() means that there is no seat.
   Seat SeatOf(uint32_t Host::*count, uint32_t number) const;
   std::string FolderOf(size_t host) const;
+  // Copies the model file of a machine to `output.path`.
+  absl::Status CopyModel(size_t host);
   // Returns a part of a shell script, which ends with an error if the state folder of a machine
   // does not fit SshSetting::resume.
   std::string StateCheck(size_t host) const;
@@ -100,8 +105,9 @@ class SshHosts {
   const SshSetting setting_;
   Signals& signals_;
   const TempDir& dir_;
-  std::set<size_t> folders_;  // the machines that may have a folder of the run
-  std::set<size_t> refused_;  // the machines whose last command failed
+  std::set<size_t> folders_;         // the machines that may have a folder of the run
+  std::set<size_t> refused_;         // the machines whose last command failed
+  std::optional<size_t> has_model_;  // the machine whose model file could not be copied
   int signal_ = 0;
 };
 

@@ -223,6 +223,32 @@ TEST_F(SshHostsTest, TheModelIsFetchedFromTheMachineOfItsWorker) {
   EXPECT_FALSE(fs::exists(setting_.output.path + ".tmp"));
 }
 
+TEST_F(SshHostsTest, AModelThatCannotBeCopiedStaysOnItsMachine) {
+  setting_.programs = {.server = "true", .worker = "true"};
+  setting_.output.path = dir_->PathOf("no such folder/here.safetensors");
+  SshHosts hosts = Hosts("a servers=1 workers=1\nb workers=1");
+  ASSERT_TRUE(hosts.Prepare().ok());
+  const std::string model = FolderOf(1) + "/model.safetensors";
+  std::ofstream(model) << "the model";
+  EXPECT_THAT(std::string(hosts.FetchModel(WorkerId{1}).message()),
+              testing::EndsWith(absl::StrCat("; the worker's file stays on b: ", model)));
+  EXPECT_TRUE(hosts.RemoveFolders().ok());
+  EXPECT_FALSE(fs::exists(FolderOf(0)));
+  ASSERT_TRUE(fs::exists(model));
+  EXPECT_EQ(std::distance(fs::directory_iterator(FolderOf(1)), fs::directory_iterator()), 1)
+      << "the credentials are removed";
+}
+
+TEST_F(SshHostsTest, AModelThatIsMissingLeavesNoFolder) {
+  setting_.programs = {.server = "true", .worker = "true"};
+  setting_.output.path = dir_->PathOf("here.safetensors");
+  SshHosts hosts = Hosts("a servers=1 workers=1");
+  ASSERT_TRUE(hosts.Prepare().ok());
+  EXPECT_FALSE(hosts.FetchModel(WorkerId{0}).ok());
+  EXPECT_TRUE(hosts.RemoveFolders().ok());
+  EXPECT_FALSE(fs::exists(FolderOf(0)));
+}
+
 TEST_F(SshHostsTest, AWordIsQuotedForTheShell) {
   EXPECT_EQ(ShellQuoted("a b"), "'a b'");
   EXPECT_EQ(ShellQuoted("it's"), "'it'\\''s'");
