@@ -38,6 +38,8 @@ constexpr char kExamples[] =
     "  thinwire checkpoint verify state\n"
     "  thinwire checkpoint export state --out model.safetensors\n"
     "  thinwire checkpoint restore state --step 400\n"
+    "  thinwire checkpoint now --addresses a:7000,b:7000\n"
+    "  thinwire checkpoint restore --addresses a:7000,b:7000 --step 400\n"
     "  thinwire checkpoint import --config job.textproto --from model.safetensors --state_dir "
     "state";
 
@@ -297,7 +299,7 @@ absl::Status WriteModel(const Model& model, const std::string& file) {
 
 CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   CLI::App* checkpoint = app.add_subcommand(
-      "checkpoint", "Shows, checks, exports, imports and restores the checkpoints of a job");
+      "checkpoint", "Makes, shows, checks, exports, imports and restores the checkpoints of a job");
   checkpoint->require_subcommand(1);
   checkpoint->footer(kExamples);
   const auto add = [&](const char* name, const char* help) {
@@ -305,6 +307,9 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
     added->add_option("DIR", command.dir, "The state directory of the job")->required();
     return added;
   };
+  command.now = checkpoint->add_subcommand(
+      "now", "Makes a checkpoint of all servers of a running job, and waits for it");
+  AddCheckpointCalls(*command.now, command.calls)->required();
   command.list = add("list", "Lists all checkpoints");
   command.inspect = add("inspect", "Shows the contents of each server's newest checkpoint");
   command.verify = add("verify", "Reads and checks every file of all checkpoints");
@@ -330,9 +335,14 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
       ->add_option("--state_dir", command.dir, "The folder to create. It must be empty or absent")
       ->type_name("DIR")
       ->required();
-  command.restore = add("restore",
-                        "Goes back to older checkpoints of a stopped job, from which train "
-                        "--resume goes on. The present state is moved aside");
+  command.restore = checkpoint->add_subcommand(
+      "restore",
+      "Goes back to older checkpoints, of a stopped job in DIR or of a running job at --addresses");
+  command.restore->add_option(
+      "DIR", command.dir,
+      "The state directory of a stopped job, from which train --resume goes on. The present state "
+      "is moved aside");
+  AddCheckpointCalls(*command.restore, command.calls);
   command.restore
       ->add_option("--step", command.step,
                    "The step to go back to, of which all servers have a checkpoint. In ssp, async "
@@ -352,7 +362,19 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
   if (command.export_model->parsed()) {
     return ExportCheckpoint(files, dir, command.out, command.masters, out, err);
   }
-  if (command.restore->parsed()) return RestoreCheckpoint(files, dir, command.step, out, err);
+  if (command.now->parsed()) return SaveCheckpointNow(command.calls, out, err);
+  if (command.restore->parsed()) {
+    const bool is_running = !command.calls.servers.addresses.empty();
+    if (is_running != dir.empty()) {
+      err << "restore: which job (expected the state directory DIR of a stopped job, or "
+             "--addresses "
+             "of a running one, got "
+          << (is_running ? "both" : "neither") << ")" << std::endl;
+      return ExitCode::kUsage;
+    }
+    if (is_running) return RestoreRunning(command.calls, command.step, out, err);
+    return RestoreCheckpoint(files, dir, command.step, out, err);
+  }
   return ImportCheckpoint(files, command.config_file, command.source, dir, out, err);
 }
 

@@ -1,5 +1,5 @@
 // `thinwire checkpoint`: shows, checks, exports, imports and restores the checkpoints of a state
-// directory.
+// directory, and makes and restores those of a running job (checkpoint_calls.h).
 //
 //   DIR/server-0   DIR/server-1   ...   one folder per server (server/durable/checkpoint.h)
 //
@@ -13,6 +13,7 @@
 #include <ostream>
 #include <string>
 
+#include "cli/checkpoint_calls.h"
 #include "common/exit_code.h"
 #include "server/durable/files.h"
 
@@ -26,12 +27,14 @@ struct CheckpointCommand {
   CLI::App* export_model = nullptr;
   CLI::App* import_state = nullptr;
   CLI::App* restore = nullptr;
+  CLI::App* now = nullptr;
   std::string dir;
   std::string out;          // of export
   bool masters = false;     // of export
   std::string config_file;  // of import
   std::string source;       // of import
   uint64_t step = 0;        // of restore
+  CheckpointCalls calls;    // of now, and of restore without `dir`
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

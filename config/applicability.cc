@@ -285,7 +285,7 @@ const std::vector<Condition>& Conditions() {
        [](const JobConfig& c) { return c.task().model() == Task::Model::torchscript; },
        "model: torchscript",
        {"model"}},
-      {{"checkpoint_seconds", "server_return_seconds"},
+      {{"checkpoint_seconds", "server_return_seconds", "keep_checkpoints", "keep_every"},
        [](const JobConfig& c) { return c.recovery().durability() != Recovery::Durability::none; },
        "durability: checkpoint or log",
        {"durability"}},

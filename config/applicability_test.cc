@@ -128,6 +128,8 @@ constexpr Case kCases[] = {
     {"failure_seconds", "recovery", "60",
      "recovery { durability: checkpoint checkpoint_seconds: 0 }", ""},
     {"server_return_seconds", "recovery", "600", "recovery { durability: log }", ""},
+    {"keep_checkpoints", "recovery", "2", "recovery { durability: log }", ""},
+    {"keep_every", "recovery", "100", "recovery { durability: log }", ""},
     {"keep_log", "recovery", "true", "recovery { durability: log }",
      "recovery { durability: checkpoint }"},
 };
@@ -150,7 +152,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 57u);
+  EXPECT_EQ(fields.size(), 59u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

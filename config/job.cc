@@ -221,7 +221,8 @@ RecoverySpec RecoverySpecOf(const Recovery& r) {
           .checkpoint_interval = absl::Seconds(r.checkpoint_seconds()),
           .failure_interval = absl::Seconds(r.failure_seconds()),
           .server_return = absl::Seconds(r.server_return_seconds()),
-          .keep_log = r.keep_log()};
+          .keep_log = r.keep_log(),
+          .retention = {.newest_count = r.keep_checkpoints(), .every = r.keep_every()}};
 }
 
 JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {

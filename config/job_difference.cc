@@ -30,6 +30,8 @@ constexpr std::string_view kPerProcess[] = {"device",
                                             "failure_seconds",
                                             "server_return_seconds",
                                             "keep_log",
+                                            "keep_checkpoints",
+                                            "keep_every",
                                             "drain_seconds"};
 
 bool InTask(const Field& field) { return field.path.front()->name() == "task"; }

@@ -357,6 +357,9 @@ TEST(JobTest, TheSettingsOfRecoveryArrive) {
   EXPECT_EQ(Spec("recovery { durability: log keep_log: true }").recovery,
             (RecoverySpec{.durability = Durability::kLog, .keep_log = true}));
   EXPECT_EQ(
+      Spec("recovery { durability: log keep_checkpoints: 5 keep_every: 100 }").recovery.retention,
+      (RetentionSpec{.newest_count = 5, .every = 100}));
+  EXPECT_EQ(
       Error("recovery { checkpoint_seconds: 7 }"),
       "checkpoint_seconds: only valid with durability: checkpoint or log (got durability: none)");
 }

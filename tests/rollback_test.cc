@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/exit_code.h"
 #include "tests/daemons.h"
 
 namespace thinwire {
@@ -21,12 +23,14 @@ constexpr uint32_t kWorkers = 2;
 // Each worker has 1000 examples in batches of 10: 100 steps per epoch.
 constexpr uint64_t kSteps = 400;
 
-std::string JobText(const std::string& mode, const std::string& clipping) {
+std::string JobText(const std::string& mode, const std::string& clipping,
+                    uint32_t checkpoint_seconds) {
   return absl::StrCat(
       "name: \"rollback\" servers: ", kServers, " consistency { ", mode, " workers: ", kWorkers,
       " lease_seconds: 5 } optimization { optimizer: momentum learning_rate: 0.01 ", clipping,
-      " } recovery { durability: checkpoint checkpoint_seconds: 1 }"
-      " task { model: softmax train_examples: 2000 test_examples: 1000 batch_size: 10 epochs: 4 }");
+      " } recovery { durability: checkpoint checkpoint_seconds: ", checkpoint_seconds,
+      " } task { model: softmax train_examples: 2000 test_examples: 1000 batch_size: 10 epochs: 4 "
+      "}");
 }
 
 class RollbackTest : public testing::Test {
@@ -34,8 +38,9 @@ class RollbackTest : public testing::Test {
   void StartServer(uint32_t server) {
     daemons_.StartServer(server, job_, addresses_, {"--state_dir", daemons_.folder() + "/state"});
   }
-  void StartAll(const std::string& mode, const std::string& clipping = "") {
-    job_ = JobText(mode, clipping);
+  void StartAll(const std::string& mode, const std::string& clipping = "",
+                uint32_t checkpoint_seconds = 1) {
+    job_ = JobText(mode, clipping, checkpoint_seconds);
     // Server 0 is the last one, because it needs the addresses of the others.
     for (uint32_t s = kServers; s-- > 0;) StartServer(s);
     for (uint32_t w = 0; w < kWorkers; ++w) {
@@ -100,6 +105,36 @@ TEST_F(RollbackTest, KilledServersSendAClippingJobBack) {
   StartAll("mode: sync", "clip_norm: 0.5");
   KillEachServer();
   EXPECT_GE(AwaitEnd().rollbacks(), 2 * kWorkers);
+}
+
+TEST_F(RollbackTest, AnOperatorMakesACheckpointAndSendsTheRunningJobBackToIt) {
+  StartAll("mode: sync", "", /*checkpoint_seconds=*/1000);
+  const auto checkpoint = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "checkpoint");
+    arguments.insert(arguments.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
+    return daemons_.Run("cli/thinwire", arguments);
+  };
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(40)).has_value());
+  const ProcessResult saved = checkpoint({"now"});
+  ASSERT_EQ(saved.exit, ExitStatus()) << saved.log;
+  uint64_t step = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(saved.output.substr(saved.output.rfind(' ') + 1), &step))
+      << saved.output;
+  EXPECT_EQ(saved.output, absl::StrCat("all servers have a checkpoint of step ", step, "\n"));
+  EXPECT_GT(step, 40u);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(step + 40)).has_value());
+
+  const ProcessResult refused = checkpoint({"restore", "--step", absl::StrCat(step + 1)});
+  EXPECT_EQ(refused.exit.code, static_cast<int>(ExitCode::kConfig));
+  EXPECT_THAT(refused.log,
+              testing::HasSubstr(absl::StrCat("(expected 0 or ", step, ", got ", step + 1, ")")));
+  const ProcessResult restored = checkpoint({"restore", "--step", absl::StrCat(step)});
+  ASSERT_EQ(restored.exit, ExitStatus()) << restored.log;
+  EXPECT_EQ(restored.output,
+            absl::StrCat("all servers went back to step ", step, ", generation 2\n"));
+  const WorkerCounters counters = AwaitEnd();
+  EXPECT_EQ(counters.rollbacks(), kWorkers);
+  EXPECT_GE(counters.repeated_steps(), 40u);
 }
 
 TEST_F(RollbackTest, InAsyncAKilledServerContinuesAlone) {

@@ -26,14 +26,15 @@ namespace thinwire {
 // The lead calls the other servers for up to two seconds before it replies.
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 
-// Calls METHOD at the server number SERVER of --addresses. Blocks until the server replies. Errors:
+// Calls METHOD at the server number SERVER of --addresses. Blocks until the server replies, at most
+// TIMEOUT. Errors:
 // InvalidArgument for malformed addresses or a server that they do not list; those of
 // LoadCredentials; those of the call (CallError).
 template <typename Request, typename Reply>
 absl::StatusOr<Reply> CallServer(const ServerFlags& flags, ServerId server,
                                  grpc::Status (Control::Stub::*method)(grpc::ClientContext*,
                                                                        const Request&, Reply*),
-                                 const Request& request) {
+                                 const Request& request, absl::Duration timeout = kCallTimeout) {
   ASSIGN_OR_RETURN(const std::vector<std::string> list, SplitAddresses(flags));
   if (server.value >= list.size()) {
     return absl::InvalidArgumentError(absl::StrCat("--server: out of range (expected below ",
@@ -44,7 +45,7 @@ absl::StatusOr<Reply> CallServer(const ServerFlags& flags, ServerId server,
   const std::string& address = list[server.value];
   Control::Stub stub(credentials.Connect(address, server, grpc::ChannelArguments()));
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   Reply reply;
   const grpc::Status status = (stub.*method)(&context, request, &reply);
   if (status.ok()) return reply;

@@ -33,6 +33,8 @@ class FakeControlServer final : public Control::Service {
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
     reply->set_accepted_pushes(7);
     reply->set_target_workers(target_workers);
+    if (generations_until_back > 0 && --generations_until_back == 0) ++generation;
+    reply->set_generation(generation);
     ShardStatus& shard = *reply->add_shards();
     shard.set_values(values_.size() / 4 + extra_values);
     shard.set_frontier(frontier);
@@ -68,6 +70,20 @@ class FakeControlServer final : public Control::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status SaveCheckpoint(grpc::ServerContext*, const SaveCheckpointRequest* request,
+                              SaveCheckpointReply* reply) override {
+    save_request = *request;
+    *reply = saved;
+    return save_status;
+  }
+
+  grpc::Status RestoreCheckpoint(grpc::ServerContext*, const RestoreCheckpointRequest* request,
+                                 RestoreCheckpointReply* reply) override {
+    restore_step = request->step();
+    reply->set_generation(restored_generation);
+    return grpc::Status::OK;
+  }
+
   // Keeps the request.
   grpc::Status Drain(grpc::ServerContext*, const DrainRequest* request, DrainReply*) override {
     if (request->worker() == 7) {
@@ -98,6 +114,13 @@ class FakeControlServer final : public Control::Service {
   std::atomic<uint32_t> target_workers = 0;
   std::optional<Consistency> mode;  // of the last SetMode
   absl::Notification asked;
+  std::atomic<uint64_t> generation = 1;
+  std::atomic<int> generations_until_back = 0;  // calls of Status until `generation` is raised
+  SaveCheckpointReply saved;
+  grpc::Status save_status;
+  std::optional<SaveCheckpointRequest> save_request;
+  uint64_t restored_generation = 0;
+  uint64_t restore_step = 0;
   std::optional<DrainRequest> drained;  // read it only after the call has ended
 
  private:

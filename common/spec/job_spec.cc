@@ -318,6 +318,8 @@ Problems JobSpec::Validate() const {
   }
   RequireDuration("failure_seconds", recovery.failure_interval, problems);
   RequireDuration("server_return_seconds", recovery.server_return, problems);
+  problems.Require(recovery.retention.newest_count >= 1 && recovery.retention.newest_count <= 1000,
+                   "keep_checkpoints", "from 1 to 1000", recovery.retention.newest_count);
   for (size_t i = 0; i < stragglers.size(); ++i) {
     const std::string field = absl::StrCat("straggler[", i, "]");
     problems.Require(stragglers[i].worker.value < rule.workers, field,

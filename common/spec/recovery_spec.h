@@ -17,7 +17,15 @@ enum class Durability : uint8_t {
   kLog = 2,         // every event is on disk before any of its effects leaves the server
 };
 
-// JobSpec::Validate checks the durations.
+// The checkpoints that a server keeps (docs/checkpoint.md#writing).
+struct RetentionSpec {
+  uint32_t newest_count = 2;  // 1 to 1000
+  uint64_t every = 0;  // also the first at or after each multiple of this number of steps; 0: none
+
+  bool operator==(const RetentionSpec&) const = default;
+};
+
+// JobSpec::Validate checks the durations and the number of checkpoints.
 struct RecoverySpec {
   Durability durability = Durability::kNone;
   // The time between two checkpoints of a server. 0: chosen during the run from the cost of a
@@ -25,7 +33,8 @@ struct RecoverySpec {
   absl::Duration checkpoint_interval = absl::Seconds(60);
   absl::Duration failure_interval = absl::Hours(1);  // the mean time between two losses of a server
   absl::Duration server_return = absl::Seconds(600);  // workers wait this long for a lost server
-  bool keep_log = false;  // kLog: no event is ever removed from the log
+  bool keep_log = false;                              // kLog: no event is ever removed from the log
+  RetentionSpec retention;
 
   bool operator==(const RecoverySpec&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const RecoverySpec& spec) {

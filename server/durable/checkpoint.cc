@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -189,14 +190,73 @@ absl::Status RemoveCheckpoint(Files& files, const std::string& folder, const std
   return RemoveFolder(files, path + kTemporary);
 }
 
-// Returns the name of the newest checkpoint of STEP, or an empty string.
-absl::StatusOr<std::string> NameOfStep(Files& files, const std::string& folder,
-                                       std::optional<Step> step) {
-  if (!step.has_value()) return std::string();
-  ASSIGN_OR_RETURN(const std::vector<AlignedCheckpoint> aligned,
-                   ListAlignedCheckpoints(files, folder));
-  const auto found = std::ranges::find(aligned, *step, &AlignedCheckpoint::step);
-  return found == aligned.end() ? std::string() : found->name;
+// Returns the step of the checkpoint of MANIFEST; nullopt: none, because the frontiers differ.
+std::optional<Step> StepOf(const CheckpointManifest& manifest) {
+  return manifest.has_step() ? std::optional(Step{manifest.step()}) : std::nullopt;
+}
+
+// Returns the step that the checkpoint of MANIFEST has completed at all shards; nullopt: there is no
+// shard, and the checkpoint is that of no step.
+std::optional<Step> CompletedStepOf(const CheckpointManifest& manifest) {
+  std::optional<Step> least = StepOf(manifest);
+  for (const CheckpointManifest::Shard& shard : manifest.shards()) {
+    const Step frontier{shard.frontier()};
+    least = std::min(frontier, least.value_or(frontier));
+  }
+  return least;
+}
+
+// Returns the checkpoints of FOLDER for which STEP_OF returns a step, in ascending order of their
+// steps. Leaves those out that ListAlignedCheckpoints leaves out.
+absl::StatusOr<std::vector<AlignedCheckpoint>> ListSteps(
+    Files& files, const std::string& folder,
+    std::optional<Step> (*step_of)(const CheckpointManifest&)) {
+  struct Candidate {
+    uint64_t generation = 0;
+    AlignedCheckpoint checkpoint;
+  };
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
+  std::vector<Candidate> candidates;
+  for (const std::string& name : names) {
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, folder, name);
+    if (!manifest.ok()) continue;
+    const std::optional<Step> step = step_of(*manifest);
+    if (step.has_value()) candidates.push_back({manifest->generation(), {*step, name}});
+  }
+  // In the order of writing within a generation.
+  std::ranges::stable_sort(candidates, {}, &Candidate::generation);
+  std::vector<AlignedCheckpoint> aligned;
+  for (Candidate& candidate : candidates) {
+    // A later checkpoint of a smaller step means that the servers went back to this step.
+    while (!aligned.empty() && aligned.back().step >= candidate.checkpoint.step) aligned.pop_back();
+    aligned.push_back(std::move(candidate.checkpoint));
+  }
+  return aligned;
+}
+
+// Adds the names of those of CHECKPOINTS that have one of STEPS to NAMES.
+void AddNames(const std::vector<AlignedCheckpoint>& checkpoints, const std::vector<Step>& steps,
+              std::set<std::string>& names) {
+  for (const AlignedCheckpoint& checkpoint : checkpoints) {
+    if (std::ranges::count(steps, checkpoint.step) > 0) names.insert(checkpoint.name);
+  }
+}
+
+// Returns the names of the checkpoints that are kept because of their steps.
+absl::StatusOr<std::set<std::string>> NamesOfSteps(Files& files, const std::string& folder,
+                                                   const KeptCheckpoints& kept) {
+  std::set<std::string> names;
+  if (!kept.steps.empty()) {
+    ASSIGN_OR_RETURN(const auto aligned, ListSteps(files, folder, StepOf));
+    AddNames(aligned, kept.steps, names);
+  }
+  if (kept.every > 0) {
+    ASSIGN_OR_RETURN(const auto all, ListSteps(files, folder, CompletedStepOf));
+    std::vector<Step> steps;
+    for (const AlignedCheckpoint& checkpoint : all) steps.push_back(checkpoint.step);
+    AddNames(all, FirstSteps(steps, kept.every), names);
+  }
+  return names;
 }
 
 // Returns the mode with which a server continues from the checkpoint of MANIFEST; "" if it has no
@@ -231,7 +291,7 @@ std::string BeforeChangeOfMode(Files& files, const std::string& folder,
 absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckpoints& kept,
                        bool newest_is_healthy) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
-  ASSIGN_OR_RETURN(const std::string of_step, NameOfStep(files, folder, kept.step));
+  ASSIGN_OR_RETURN(const std::set<std::string> of_steps, NamesOfSteps(files, folder, kept));
   const std::string before_change = BeforeChangeOfMode(files, folder, names);
   bool found_healthy = newest_is_healthy;
   size_t kept_count = 0;
@@ -241,7 +301,8 @@ absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckp
       const auto manifest = ReadManifest(files, folder, *name);
       healthy = manifest.ok() && manifest->healthy();
     }
-    if (kept_count < kept.newest_count || healthy || *name == of_step || *name == before_change) {
+    if (kept_count < kept.newest_count || healthy || of_steps.contains(*name) ||
+        *name == before_change) {
       ++kept_count;
       found_healthy |= healthy;
       continue;
@@ -312,26 +373,19 @@ absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Chec
 
 absl::StatusOr<std::vector<AlignedCheckpoint>> ListAlignedCheckpoints(Files& files,
                                                                       const std::string& folder) {
-  struct Candidate {
-    uint64_t generation = 0;
-    AlignedCheckpoint checkpoint;
-  };
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
-  std::vector<Candidate> candidates;
-  for (const std::string& name : names) {
-    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, folder, name);
-    if (!manifest.ok() || !manifest->has_step()) continue;
-    candidates.push_back({manifest->generation(), {Step{manifest->step()}, name}});
+  return ListSteps(files, folder, StepOf);
+}
+
+std::vector<Step> FirstSteps(const std::vector<Step>& steps, uint64_t every) {
+  std::vector<Step> first;
+  if (every == 0) return first;
+  uint64_t last = 0;  // the number of the multiple before the last returned step
+  for (const Step step : steps) {
+    if (step.value / every == last) continue;
+    last = step.value / every;
+    first.push_back(step);
   }
-  // In the order of writing within a generation.
-  std::ranges::stable_sort(candidates, {}, &Candidate::generation);
-  std::vector<AlignedCheckpoint> aligned;
-  for (Candidate& candidate : candidates) {
-    // A later checkpoint of a smaller step means that the servers went back to this step.
-    while (!aligned.empty() && aligned.back().step >= candidate.checkpoint.step) aligned.pop_back();
-    aligned.push_back(std::move(candidate.checkpoint));
-  }
-  return aligned;
+  return first;
 }
 
 absl::Status ContinueFrom(Files& files, const std::string& folder, Step step,
@@ -351,10 +405,11 @@ absl::Status ContinueFrom(Files& files, const std::string& folder, Step step,
   return absl::OkStatus();
 }
 
-absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generation generation) {
+absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generation generation,
+                                const KeptCheckpoints& kept) {
   ASSIGN_OR_RETURN(const std::string name, NewestCheckpoint(files, folder));
   RETURN_IF_ERROR(WriteAgain(files, folder, name, generation));
-  return RemoveOld(files, folder, KeptCheckpoints(), /*newest_is_healthy=*/false);
+  return RemoveOld(files, folder, kept, /*newest_is_healthy=*/false);
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder) {

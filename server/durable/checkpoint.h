@@ -12,28 +12,31 @@
 #define THINWIRE_SERVER_DURABLE_CHECKPOINT_H_
 
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "common/spec/recovery_spec.h"
 #include "proto/checkpoint.pb.h"
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/files.h"
 
 namespace thinwire {
 
-// The number of newest checkpoints that WriteCheckpoint keeps.
-inline constexpr size_t kKeptCheckpoints = 2;
-
 // The checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one and the one
 // before the last change of the mode, from which an operator can go back if the change was wrong.
 struct KeptCheckpoints {
-  size_t newest_count = kKeptCheckpoints;
-  std::optional<Step> step;  // the newest checkpoint of this step, if there is one
+  size_t newest_count = RetentionSpec().newest_count;
+  std::vector<Step> steps;  // the newest checkpoint of each of these steps, if there is one
+  uint64_t every = 0;       // RetentionSpec::every
 };
+
+// Returns the first of STEPS, which ascend, at or after each multiple of EVERY above 0. EVERY 0: no
+// step.
+std::vector<Step> FirstSteps(const std::vector<Step>& steps, uint64_t every);
 
 // WriteCheckpoint, ContinueFrom and ContinueFromNewest REQUIRE: FOLDER exists, and no other thread
 // or process writes checkpoints to it.
@@ -70,9 +73,10 @@ absl::StatusOr<std::vector<AlignedCheckpoint>> ListAlignedCheckpoints(Files& fil
 // A crash leaves the newest checkpoint that FOLDER had before, or the new one.
 absl::Status ContinueFrom(Files& files, const std::string& folder, Step step,
                           Generation generation);
-// Writes the newest checkpoint again under GENERATION. Errors: those of ReadCheckpoint and
-// WriteCheckpoint.
-absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generation generation);
+// Writes the newest checkpoint again under GENERATION, then removes old checkpoints, but not those
+// of KEPT. Errors: those of ReadCheckpoint and WriteCheckpoint.
+absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generation generation,
+                                const KeptCheckpoints& kept = KeptCheckpoints());
 
 // The functions below are for tools that look at all checkpoints of a folder.
 

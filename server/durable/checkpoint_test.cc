@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -124,7 +126,7 @@ TEST(CheckpointTest, Promise5ACrashAtEveryFileOperationLeavesTheOldOrTheNewCheck
       const absl::Status next = WriteCheckpoint(files, kFolder, story.checkpoints[4]);
       ASSERT_TRUE(next.ok()) << next;
       ExpectNoTemporaryFiles(files);
-      EXPECT_LE(ListCheckpoints(files, kFolder)->size(), kKeptCheckpoints + 1);
+      EXPECT_LE(ListCheckpoints(files, kFolder)->size(), KeptCheckpoints().newest_count + 1);
       files.Restart();
       EXPECT_EQ(ReadCheckpoint(files, kFolder).value(), story.checkpoints[4]);
     }
@@ -184,6 +186,52 @@ TEST(CheckpointTest, AFailedFlushGivesTheAttemptUpAndKeepsACompleteCheckpoint) {
     ExpectNoTemporaryFiles(files);
   }
   EXPECT_GE(failure_count, 6);
+}
+
+TEST(CheckpointTest, TheFirstStepAtOrAfterEachMultipleIsOneOfTheFirstSteps) {
+  const std::vector<Step> steps = {{0}, {3}, {10}, {14}, {19}, {35}, {39}, {40}};
+  EXPECT_EQ(FirstSteps(steps, 10), (std::vector<Step>{{10}, {35}, {40}}));
+  EXPECT_EQ(FirstSteps(steps, 100), std::vector<Step>());
+  EXPECT_EQ(FirstSteps(steps, 0), std::vector<Step>());
+}
+
+TEST(CheckpointTest, TheNewestCheckpointsAndTheFirstOfEachIntervalAreKept) {
+  const auto checkpoint_of = [](uint64_t step, uint64_t generation) {
+    Checkpoint checkpoint;
+    checkpoint.run = {.run = RunId{7}, .generation = Generation{generation}, .join = JoinRequest()};
+    // The frontiers of the two shards differ, as in mode async.
+    for (uint32_t shard = 0; shard < 2; ++shard) {
+      SavedShard& saved = checkpoint.shards.emplace_back();
+      saved.shard = ShardId{shard};
+      saved.state.frontier = Step{step + shard};
+      saved.state.store.version = Version{step + shard};
+      const std::vector<float> masters(4, static_cast<float>(step));
+      saved.state.store.masters = CopyArray(std::as_bytes(std::span(masters)));
+    }
+    return checkpoint;
+  };
+  FaultyFiles files;
+  MakeStateFolder(files);
+  const auto frontiers = [&files] {
+    std::vector<uint64_t> steps;
+    const std::vector<std::string> names = ListCheckpoints(files, kFolder).value();
+    for (const std::string& name : names) {
+      steps.push_back(ReadManifest(files, kFolder, name)->shards(0).frontier());
+    }
+    return steps;
+  };
+  const KeptCheckpoints kept = {.newest_count = 3, .every = 10};
+  for (const uint64_t step : {0, 8, 9, 12, 17, 24, 26, 28, 29}) {
+    ASSERT_TRUE(WriteCheckpoint(files, kFolder, checkpoint_of(step, 1), kept).ok());
+  }
+  EXPECT_EQ(frontiers(), (std::vector<uint64_t>{12, 24, 26, 28, 29}));
+  ASSERT_TRUE(ContinueFromNewest(files, kFolder, Generation{2}, kept).ok());
+  EXPECT_EQ(frontiers(), (std::vector<uint64_t>{12, 24, 28, 29, 29}));
+  // A return to step 12 ends the interval of step 24, which begins again.
+  for (const uint64_t step : {12, 25, 27, 28, 29}) {
+    ASSERT_TRUE(WriteCheckpoint(files, kFolder, checkpoint_of(step, 3), kept).ok());
+  }
+  EXPECT_EQ(frontiers(), (std::vector<uint64_t>{12, 25, 27, 28, 29}));
 }
 
 TEST(CheckpointTest, AFullDiskKeepsTheOldCheckpointAndFreesTheSpaceOfTheNewOne) {

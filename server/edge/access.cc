@@ -22,6 +22,8 @@ constexpr AccessRow kTable[] = {
     {"/thinwire.Control/Scale", kLead | kOperators},
     {"/thinwire.Control/SetMode", kLead | kOperators},
     {"/thinwire.Control/Drain", kOperators},
+    {"/thinwire.Control/SaveCheckpoint", kLead | kOperators},
+    {"/thinwire.Control/RestoreCheckpoint", kOperators},
     {"/thinwire.Control/Masters", kEverybody},
     {"/thinwire.ParameterService/Exchange", kWorkers},
     {"/grpc.health.v1.Health/Check", kEverybody},

@@ -42,6 +42,14 @@ TEST(AccessTest, EachPeerMayCallItsMethodsOnly) {
   EXPECT_TRUE(MayCall(kOperatorPeer, "/thinwire.Control/Drain"));
   EXPECT_FALSE(MayCall(kWorkerPeer, "/thinwire.Control/Drain"));
   EXPECT_TRUE(MayCall(kViewerPeer, "/thinwire.Control/Status"));
+  EXPECT_TRUE(MayCall(kOperatorPeer, "/thinwire.Control/SaveCheckpoint"));
+  EXPECT_TRUE(MayCall(kLeadPeer, "/thinwire.Control/SaveCheckpoint"));
+  EXPECT_TRUE(MayCall(kOperatorPeer, "/thinwire.Control/RestoreCheckpoint"));
+  for (const Identity& peer : {kViewerPeer, kWorkerPeer, kServerPeer}) {
+    EXPECT_FALSE(MayCall(peer, "/thinwire.Control/SaveCheckpoint"));
+    EXPECT_FALSE(MayCall(peer, "/thinwire.Control/RestoreCheckpoint"));
+  }
+  EXPECT_FALSE(MayCall(kLeadPeer, "/thinwire.Control/RestoreCheckpoint"));
 }
 
 TEST(AccessTest, MethodsOutsideTheTableAreRefused) {

@@ -48,6 +48,12 @@ class DirectPeers final : public Peers {
       job.SetMode(request, std::move(guarded));
     });
   }
+  void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
+                      SaveDone done) override {
+    Call<SaveCheckpointReply>(server, std::move(done), [&](Job& job, SaveDone guarded) {
+      job.SaveCheckpoint(request, std::move(guarded));
+    });
+  }
   void Clip(ServerId server, const ClipRequest& request, ClipDone done) override {
     Call<ClipReply>(server, std::move(done),
                     [&](Job& job, ClipDone guarded) { job.Clip(request, std::move(guarded)); });

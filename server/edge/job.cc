@@ -648,6 +648,27 @@ absl::Status Job::CheckClip(const ClipRequest& request) const {
   return absl::OkStatus();
 }
 
+void Job::SaveCheckpoint(SaveCheckpointRequest request, Done<SaveCheckpointReply> done) {
+  control_.Post([this, request = std::move(request), done = std::move(done)]() mutable {
+    if (stopping()) return done(Stopping());
+    if (request.job().empty()) request.set_job(identity_.job);
+    if (request.run() == 0 && !leads()) return done(NotTheLead(options_.server));
+    checkpoints_.Save(request, !membership_.Live().empty(), done);
+  });
+}
+
+void Job::RestoreCheckpoint(RestoreCheckpointRequest request, Done<RestoreCheckpointReply> done) {
+  control_.Post([this, request = std::move(request), done = std::move(done)] {
+    if (stopping()) return done(Stopping());
+    if (!request.job().empty()) {
+      const absl::Status status = identity_.CheckJob(request.job());
+      if (!status.ok()) return done(status);
+    }
+    if (!leads()) return done(NotTheLead(options_.server));
+    checkpoints_.Restore(request, done);
+  });
+}
+
 void Job::Status(Done<StatusReply> done) {
   control_.Post([this, done = std::move(done)] {
     GatherStatus({identity_, options_.insecure, model_, membership_, scaler_, deal_lead_,
@@ -794,6 +815,7 @@ void Job::HandleStop(std::function<void()> done) {
   stopping_ = true;
   joins_.Cancel(Stopping());
   admission_.Cancel(Stopping());
+  checkpoints_.CancelSaves(Stopping());
   if (clipper_ != nullptr) clipper_->Stop(Stopping());
   const auto end = [this, done = std::move(done)](const std::vector<int>&) {
     for (const auto& stream : streams_.All()) stream->EndAfterFlush(Stopping());

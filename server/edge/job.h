@@ -190,6 +190,15 @@ class Job {
   // InvalidArgument for an invalid worker number, or with `worker` at another server than the lead;
   // Unavailable while the job is stopping.
   void Drain(DrainRequest request, Done<DrainReply> done);
+  // Makes a checkpoint of all servers now, at the lead. The reply comes when they are on disk. At
+  // another server, makes its checkpoint for the lead, which states its run. Errors: those of
+  // JobCheckpoints::Save; InvalidArgument for an operator's request at another server; Unavailable
+  // while the job is stopping.
+  void SaveCheckpoint(SaveCheckpointRequest request, Done<SaveCheckpointReply> done);
+  // Sends all servers back to the checkpoint of a step, at the lead. Errors: those of
+  // JobCheckpoints::Restore; FailedPrecondition for another job; InvalidArgument at another server;
+  // Unavailable while the job is stopping.
+  void RestoreCheckpoint(RestoreCheckpointRequest request, Done<RestoreCheckpointReply> done);
   void Status(Done<StatusReply> done);
   // Replies with the masters, or the averages if REQUEST asks for them, of the shard at position
   // INDEX among this server's shards, or with no chunks if INDEX is past the last shard. Errors:

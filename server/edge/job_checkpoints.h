@@ -35,6 +35,7 @@
 #include "server/edge/model/checkpointer.h"
 #include "server/edge/model/hosted_model.h"
 #include "server/edge/model/journal.h"
+#include "server/edge/save_requests.h"
 #include "server/edge/stored_state.h"
 
 namespace thinwire {
@@ -104,6 +105,19 @@ class JobCheckpoints {
   void Rollback(const RollbackRequest& request,
                 std::function<void(absl::StatusOr<RollbackReply>)> done);
 
+  // Performs a request for a checkpoint now, of an operator at the lead or of the lead at another
+  // server. LIVE: whether a worker is live. Errors: those of CheckSave and SaveRequests, with the
+  // name of the server; those of the calls of the other servers.
+  using SaveDone = std::function<void(absl::StatusOr<SaveCheckpointReply>)>;
+  void Save(const SaveCheckpointRequest& request, bool live, const SaveDone& done);
+  // Performs an operator's request, at the lead: all servers go back to the checkpoint of a step.
+  // Errors: FailedPrecondition if the servers of this job do not go back together; those of
+  // CheckpointLead::Return and of the file system.
+  void Restore(const RestoreCheckpointRequest& request,
+               std::function<void(absl::StatusOr<RestoreCheckpointReply>)> done);
+  // Ends the requests for a checkpoint with STATUS.
+  void CancelSaves(const absl::Status& status);
+
   // Adds the counters of the checkpoints and the state of a rollback to REPLY.
   void FillIn(StatusReply& reply) const;
 
@@ -112,6 +126,12 @@ class JobCheckpoints {
     return options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
   }
 
+  // Returns why no checkpoint can be made now. Errors: FailedPrecondition, InvalidArgument for a bad
+  // request, Unavailable while the servers go back.
+  absl::Status CheckSave(const SaveCheckpointRequest& request) const;
+  absl::Status CheckRestore() const;
+  void SaveOwn(std::optional<Step> step, absl::Duration limit, const SaveRequests::Done& done);
+  void SaveEverywhere(SaveCheckpointRequest request, const SaveDone& done);
   // Checks what Follow and Rollback have in common.
   absl::Status CheckFollower(const std::string& job) const;
   absl::Status CheckRollback(const RollbackRequest& request) const;
@@ -124,10 +144,10 @@ class JobCheckpoints {
   const Parts parts_;
   const Post post_;
   std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
+  std::unique_ptr<SaveRequests> requests_;      // null: no checkpoints
   std::unique_ptr<CheckpointLead> lead_;        // set at the lead if aligned()
   bool awaits_rollback_ = false;
   bool goes_back_ = false;
-  std::optional<Step> newest_step_;  // the newest step at which a checkpoint was started
 };
 
 }  // namespace thinwire

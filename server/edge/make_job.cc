@@ -17,9 +17,9 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
                    settings.server.value);
   problems.Require(spec.server_count == 1 || settings.server.value != 0 || peers != nullptr,
                    "addresses", "the address of every server", "none");
-  problems.Require(!spec.push.adaptive.has_value() ||
-                       spec.recovery.durability == Durability::kCheckpoint,
-                   "push", "durability: checkpoint with adaptive", "another durability");
+  problems.Require(
+      !spec.push.adaptive.has_value() || spec.recovery.durability == Durability::kCheckpoint,
+      "push", "durability: checkpoint with adaptive", "another durability");
   RETURN_IF_ERROR(problems.ToStatus());
   JobOptions options;
   options.name = spec.name;
@@ -52,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
     options.durable->durability = spec.recovery.durability;
     options.durable->checkpoint_interval = spec.recovery.checkpoint_interval;
     options.durable->keep_log = spec.recovery.keep_log;
+    options.durable->retention = spec.recovery.retention;
     options.durable->tracer = settings.tracer;
     options.durable->failure_interval = spec.recovery.failure_interval;
     ASSIGN_OR_RETURN(options.generation, BeginGeneration(*options.durable, spec.rule.fold));

@@ -317,6 +317,19 @@ grpc::ServerUnaryReactor* ControlService::Drain(grpc::CallbackServerContext* con
   return Pass(context, "/thinwire.Control/Drain", &Job::Drain, request, reply);
 }
 
+grpc::ServerUnaryReactor* ControlService::SaveCheckpoint(grpc::CallbackServerContext* context,
+                                                         const SaveCheckpointRequest* request,
+                                                         SaveCheckpointReply* reply) {
+  return Pass(context, "/thinwire.Control/SaveCheckpoint", &Job::SaveCheckpoint, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::RestoreCheckpoint(grpc::CallbackServerContext* context,
+                                                            const RestoreCheckpointRequest* request,
+                                                            RestoreCheckpointReply* reply) {
+  return Pass(context, "/thinwire.Control/RestoreCheckpoint", &Job::RestoreCheckpoint, request,
+              reply);
+}
+
 grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* context,
                                                  const StatusRequest* /*request*/,
                                                  StatusReply* reply) {

@@ -85,6 +85,12 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                                     const SetModeRequest* request, SetModeReply* reply) override;
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const DrainRequest* request,
                                   DrainReply* reply) override;
+  grpc::ServerUnaryReactor* SaveCheckpoint(grpc::CallbackServerContext* context,
+                                           const SaveCheckpointRequest* request,
+                                           SaveCheckpointReply* reply) override;
+  grpc::ServerUnaryReactor* RestoreCheckpoint(grpc::CallbackServerContext* context,
+                                              const RestoreCheckpointRequest* request,
+                                              RestoreCheckpointReply* reply) override;
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
                                    const StatusRequest* request, StatusReply* reply) override;
   grpc::ServerWriteReactor<MastersChunk>* Masters(grpc::CallbackServerContext* context,

@@ -25,7 +25,10 @@ absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold f
   Generation generation{manifest.generation()};
   if (options.durability == Durability::kCheckpoint && fold == Fold::kPush) {
     ++generation;
-    RETURN_IF_ERROR(ContinueFromNewest(*options.files, options.folder, generation));
+    const RetentionSpec& retention = options.retention;
+    RETURN_IF_ERROR(
+        ContinueFromNewest(*options.files, options.folder, generation,
+                           {.newest_count = retention.newest_count, .every = retention.every}));
   }
   return generation;
 }

@@ -51,6 +51,7 @@ struct DurableOptions {
   absl::Duration checkpoint_interval = absl::Seconds(60);  // 0: automatic (checkpointer.h)
   absl::Duration failure_interval = absl::Hours(1);        // used by the automatic interval
   bool keep_log = false;                                   // checkpoints remove no event
+  RetentionSpec retention;                                 // the checkpoints that are kept
   Tracer* tracer = nullptr;                                // null: no trace
   // durability: checkpoint, by round: a job that finds a state in the folder waits until the lead
   // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint

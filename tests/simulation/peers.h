@@ -67,6 +67,10 @@ class SimulatedPeers final : public Peers {
   void Follow(ServerId server, const FollowRequest& request, FollowDone done) override;
   void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override;
   void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override;
+  // No operator of the simulation asks for a checkpoint.
+  void SaveCheckpoint(ServerId, const SaveCheckpointRequest&, SaveDone done) override {
+    done(absl::UnimplementedError("not simulated"));
+  }
   void Clip(ServerId server, const ClipRequest& request, ClipDone done) override;
 
  private:

@@ -729,7 +729,7 @@ absl::Status Server::WriteIfSaved() {
   checkpoint.next = applied + 1;
   if (shared_.job.broken == BrokenRule::kVerdictNotSaved) ForgetVerdicts(checkpoint);
   const absl::Status written =
-      WriteCheckpoint(shared_.files, kFolder, checkpoint, {.step = kept_step_});
+      WriteCheckpoint(shared_.files, kFolder, checkpoint, {.steps = kept_steps_});
   if (absl::IsResourceExhausted(written)) {
     write_again_at_ = now_ + kFullDiskTicks;
     return absl::OkStatus();

@@ -98,7 +98,7 @@ class Server {
   // Tells the lead that all servers continue from the same checkpoint. Until then it changes no rule.
   void Settle() { settled_ = true; }
   // Keeps the checkpoint of STEP, of which every server has one, until the next call.
-  void Keep(Step step) { kept_step_ = step; }
+  void Keep(Step step) { kept_steps_ = {step}; }
 
   // Lets the lease of WORKER run out at SHARD alone, until the worker's next message. Returns false
   // if the worker is not live.
@@ -211,7 +211,7 @@ class Server {
   std::unique_ptr<LogWriter> log_;                         // null: no log
   uint64_t flush_at_ = 0;               // the tick at which the written records are flushed
   std::optional<Step> announced_step_;  // at the lead: the step of the next common checkpoint
-  std::optional<Step> kept_step_;
+  std::vector<Step> kept_steps_;
   std::optional<Step> save_at_;
   std::vector<ShardId> unsaved_;   // shards that the current checkpoint still lacks
   std::vector<SavedShard> saved_;  // shards of a checkpoint that is not written yet

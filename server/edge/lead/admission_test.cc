@@ -32,6 +32,7 @@ class HeldPeers final : public Peers {
   }
   void Follow(ServerId, const FollowRequest&, FollowDone) override { ADD_FAILURE(); }
   void Rollback(ServerId, const RollbackRequest&, RollbackDone) override { ADD_FAILURE(); }
+  void SaveCheckpoint(ServerId, const SaveCheckpointRequest&, SaveDone) override { ADD_FAILURE(); }
   void Clip(ServerId, const ClipRequest&, ClipDone) override { ADD_FAILURE(); }
   size_t call_count() const { return calls_.size(); }
   // Answers the oldest call and returns its request.

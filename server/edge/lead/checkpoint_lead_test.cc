@@ -31,6 +31,7 @@ class FakePeers final : public Peers {
   std::string NameOf(ServerId) const override { return "server 1 (fake)"; }
   void Admit(ServerId, const AdmitRequest&, AdmitDone) override { ADD_FAILURE(); }
   void SetMode(ServerId, const SetModeRequest&, SetModeDone) override { ADD_FAILURE(); }
+  void SaveCheckpoint(ServerId, const SaveCheckpointRequest&, SaveDone) override { ADD_FAILURE(); }
   void Clip(ServerId, const ClipRequest&, ClipDone) override { ADD_FAILURE(); }
   void Follow(ServerId, const FollowRequest& request, FollowDone done) override {
     follows.push_back(request);
@@ -48,13 +49,18 @@ class FakePeers final : public Peers {
 
 class CheckpointLeadTest : public testing::Test {
  protected:
-  void Make(bool settled) {
+  void Make(bool settled, uint64_t keep_every = 0) {
     lead_.emplace(
         "train", 2, &peers_, [this](std::function<void()> work) { work_.push_back(work); },
-        CheckpointLead::Server{.checkpoints = [this] { return own_; },
-                               .roll_back = [this](const RollbackOrder& order) { order_ = order; },
-                               .fail = [this](const absl::Status& status) { failure_ = status; }},
-        settled);
+        CheckpointLead::Server{
+            .checkpoints = [this] { return own_; },
+            .roll_back =
+                [this](const RollbackOrder& order, const CheckpointLead::Returned& done) {
+                  order_ = order;
+                  done(absl::OkStatus());
+                },
+            .fail = [this](const absl::Status& status) { failure_ = status; }},
+        settled, keep_every);
   }
   void Tick(absl::Duration after, uint64_t frontier) {
     now_ += after;
@@ -216,6 +222,58 @@ TEST_F(CheckpointLeadTest, AServerThatAwaitsARollbackSendsTheLeadBack) {
   const RollbackOrder expected = {{ServerId{0}}, Generation{2}, Step{0}};
   EXPECT_EQ(order_, expected);
   EXPECT_TRUE(peers_.rollbacks.empty());
+}
+
+// A checkpoint that one server keeps alone is of no use.
+TEST_F(CheckpointLeadTest, EveryServerKeepsTheSameSteps) {
+  own_.steps = {{0}, {10}, {14}, {21}, {25}, {27}, {29}};
+  peers_.reply = Reply(1, {0, 10, 14, 25, 26, 27});
+  Make(/*settled=*/true, /*keep_every=*/10);
+  Tick(absl::ZeroDuration(), 0);
+  EXPECT_EQ(lead_->kept(), Step{27});
+  // Server 1 has no checkpoint of step 21, so step 25 is the first one at or after step 20.
+  EXPECT_EQ(lead_->kept_steps(), (std::vector<Step>{{10}, {25}, {27}}));
+  Tick(absl::Seconds(1), 0);
+  const auto& told = peers_.follows.back().kept_steps();
+  EXPECT_EQ(std::vector<uint64_t>(told.begin(), told.end()), (std::vector<uint64_t>{10, 25, 27}));
+}
+
+// The end of the write could remove the checkpoint.
+TEST_F(CheckpointLeadTest, AReturnWaitsUntilEveryServerKeepsTheStep) {
+  own_.steps = {{8}, {16}};
+  peers_.reply = Reply(1, {8, 16});
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 16);
+  absl::Status returned = absl::UnknownError("not called");
+  lead_->Return(Step{8}, [&returned](const absl::Status& status) { returned = status; });
+  peers_.reply->set_writing(true);
+  Tick(absl::ZeroDuration(), 16);
+  Tick(kInterval, 16);
+  EXPECT_EQ(order_, std::nullopt);
+  EXPECT_EQ(lead_->announced(), std::nullopt) << "no further checkpoint is made";
+  EXPECT_EQ(peers_.follows.back().kept_step(), 16u);
+  ASSERT_EQ(peers_.follows.back().kept_steps_size(), 2);
+  EXPECT_EQ(peers_.follows.back().kept_steps(0), 8u);
+  EXPECT_TRUE(absl::IsUnavailable(lead_->AnnounceNow(now_, /*live=*/true).status()));
+  peers_.reply->set_writing(false);
+  Tick(absl::Seconds(1), 16);
+  const RollbackOrder expected = {{ServerId{0}}, Generation{2}, Step{8}};
+  EXPECT_EQ(order_, expected);
+  EXPECT_EQ(returned, absl::OkStatus());
+}
+
+TEST_F(CheckpointLeadTest, ARollbackEndsAReturn) {
+  own_.steps = {{8}, {16}};
+  peers_.reply = Reply(1, {8, 16});
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 16);
+  absl::Status returned;
+  lead_->Return(Step{8}, [&returned](const absl::Status& status) { returned = status; });
+  peers_.reply->set_awaits_rollback(true);
+  Tick(absl::Seconds(1), 16);
+  const RollbackOrder expected = {{ServerId{0}}, Generation{2}, Step{16}};
+  EXPECT_EQ(order_, expected);
+  EXPECT_TRUE(absl::IsUnavailable(returned)) << returned;
 }
 
 TEST_F(CheckpointLeadTest, AServerThatRefusesAnOldLeadEndsItsJob) {

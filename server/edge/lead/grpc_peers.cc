@@ -48,7 +48,7 @@ std::string GrpcPeers::NameOf(ServerId server) const {
 
 template <typename Request, typename Reply, typename Start>
 void GrpcPeers::Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done,
-                     Start start) {
+                     Start start, absl::Duration work) {
   struct State {
     grpc::ClientContext context;
     Request request;
@@ -56,7 +56,7 @@ void GrpcPeers::Call(const Request& request, std::function<void(absl::StatusOr<R
   };
   auto call = std::make_shared<State>();
   call->request = request;
-  call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+  call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout + work));
   {
     absl::MutexLock lock(&mu_);
     pending_.insert(&call->context);
@@ -98,6 +98,14 @@ void GrpcPeers::SetMode(ServerId server, const SetModeRequest& request, SetModeD
   Call<SetModeRequest, SetModeReply>(request, std::move(done), [&](auto... call) {
     stubs_[server.value]->async()->SetMode(std::move(call)...);
   });
+}
+
+void GrpcPeers::SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
+                               SaveDone done) {
+  Call<SaveCheckpointRequest, SaveCheckpointReply>(
+      request, std::move(done),
+      [&](auto... call) { stubs_[server.value]->async()->SaveCheckpoint(std::move(call)...); },
+      absl::Seconds(request.seconds()));
 }
 
 void GrpcPeers::Clip(ServerId server, const ClipRequest& request, ClipDone done) {

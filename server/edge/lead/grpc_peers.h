@@ -1,4 +1,5 @@
-// GrpcPeers calls the other servers over the network. A call ends after at most two seconds.
+// GrpcPeers calls the other servers over the network. A call ends after at most two seconds, and
+// SaveCheckpoint after request.seconds() more.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_GRPC_PEERS_H_
 #define THINWIRE_SERVER_EDGE_LEAD_GRPC_PEERS_H_
 
@@ -13,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/ids.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_credentials.h"
@@ -33,12 +35,16 @@ class GrpcPeers final : public Peers {
   void Follow(ServerId server, const FollowRequest& request, FollowDone done) override;
   void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override;
   void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override;
+  void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
+                      SaveDone done) override;
   void Clip(ServerId server, const ClipRequest& request, ClipDone done) override;
 
  private:
-  // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end.
+  // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end. The
+  // request is performed after at most WORK.
   template <typename Request, typename Reply, typename Start>
-  void Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done, Start start);
+  void Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done, Start start,
+            absl::Duration work = absl::ZeroDuration());
 
   const std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<Control::Stub>> stubs_;

@@ -19,6 +19,7 @@ class Peers {
   using SetModeDone = std::function<void(absl::StatusOr<SetModeReply>)>;
   using FollowDone = std::function<void(absl::StatusOr<FollowReply>)>;
   using RollbackDone = std::function<void(absl::StatusOr<RollbackReply>)>;
+  using SaveDone = std::function<void(absl::StatusOr<SaveCheckpointReply>)>;
   using ClipDone = std::function<void(absl::StatusOr<ClipReply>)>;
 
   // Ends all calls. No DONE runs after the destructor has returned.
@@ -28,11 +29,13 @@ class Peers {
   virtual std::string NameOf(ServerId server) const = 0;
 
   // The methods below call the RPC of their name at SERVER and return at once. They call DONE once,
-  // on any thread, after at most a few seconds. Errors: gRPC's status codes.
+  // on any thread, after at most a few seconds, SaveCheckpoint after request.seconds() more. Errors: gRPC's status codes.
   virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
   virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
   virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;
   virtual void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) = 0;
+  virtual void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
+                              SaveDone done) = 0;
   virtual void Clip(ServerId server, const ClipRequest& request, ClipDone done) = 0;
 };
 

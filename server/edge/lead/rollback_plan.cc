@@ -39,15 +39,20 @@ absl::Status LostRun(size_t server, RunId expected, RunId got) {
 
 }  // namespace
 
-std::optional<Step> NewestCommonStep(const Servers& servers) {
-  if (!servers.front().has_value()) return std::nullopt;
+std::vector<Step> CommonSteps(const Servers& servers) {
+  if (!servers.front().has_value()) return {};
   std::vector<Step> common = servers.front()->steps;
   for (const auto& server : servers) {
-    if (!server.has_value()) return std::nullopt;
+    if (!server.has_value()) return {};
     std::vector<Step> both;
     std::ranges::set_intersection(common, server->steps, std::back_inserter(both));
     common = std::move(both);
   }
+  return common;
+}
+
+std::optional<Step> NewestCommonStep(const Servers& servers) {
+  const std::vector<Step> common = CommonSteps(servers);
   return common.empty() ? std::nullopt : std::optional(common.back());
 }
 

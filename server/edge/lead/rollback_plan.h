@@ -46,8 +46,10 @@ struct RollbackOrder {
   bool operator==(const RollbackOrder&) const = default;
 };
 
-// Returns the newest step of which every server has a checkpoint. Returns nullopt if there is none,
-// or if a server does not answer. REQUIRES: SERVERS is not empty.
+// Returns the steps of which every server has a checkpoint, ascending, or no step if a server does
+// not answer. REQUIRES: SERVERS is not empty.
+std::vector<Step> CommonSteps(const std::vector<std::optional<ServerCheckpoints>>& servers);
+// Returns the last of CommonSteps, or nullopt if there is none.
 std::optional<Step> NewestCommonStep(const std::vector<std::optional<ServerCheckpoints>>& servers);
 
 // Returns the next order, or nullopt if there is none now. SERVERS is indexed by server number;

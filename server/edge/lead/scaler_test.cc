@@ -29,6 +29,7 @@ class WaitingPeers final : public Peers {
   }
   void Follow(ServerId, const FollowRequest&, FollowDone) override { ADD_FAILURE(); }
   void Rollback(ServerId, const RollbackRequest&, RollbackDone) override { ADD_FAILURE(); }
+  void SaveCheckpoint(ServerId, const SaveCheckpointRequest&, SaveDone) override { ADD_FAILURE(); }
   void Clip(ServerId, const ClipRequest&, ClipDone) override { ADD_FAILURE(); }
   void SetMode(ServerId, const SetModeRequest& request, SetModeDone done) override {
     asked_.push_back(request.consistency().workers());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 namespace thinwire {
@@ -35,13 +36,18 @@ absl::Duration AutomaticInterval(std::optional<absl::Duration> cost,
 }
 
 Checkpointer::Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
-                           std::function<Checkpoint()> head)
+                           std::function<Checkpoint()> head, Ended ended)
     : files_(files),
       options_(std::move(options)),
       journal_(journal),
       clock_(clock),
       post_(std::move(post)),
       head_(std::move(head)),
+      ended_(std::move(ended)),
+      kept_{.newest_count = options_.awaits_keep ? std::numeric_limits<size_t>::max()
+                                                 : options_.retention.newest_count,
+            .steps = {},
+            .every = options_.retention.every},
       steps_(ReadSteps()) {
   boost::asio::post(writer_, LowerPriority);
 }
@@ -65,6 +71,10 @@ void Checkpointer::StartLast(const HostedModel& model) {
     Start(model, Step{});
     return;
   }
+  SaveEarly(model);
+}
+
+void Checkpointer::SaveEarly(const HostedModel& model) {
   for (const auto& host : model.hosts()) {
     host->Post([&host = *host](Shard&) { host.SaveEarly(); });
   }
@@ -72,11 +82,13 @@ void Checkpointer::StartLast(const HostedModel& model) {
 
 bool Checkpointer::Start(const HostedModel& model, Step from) {
   if (saving_ || rolled_back_) return false;
-  if (model.hosts().empty() && journal_.logs()) return false;
+  if (!can_save(model)) return false;
   saving_ = true;
-  const auto saved = [this, from](std::vector<SavedShard> shards) {
-    post_(
-        [this, from, shards = std::move(shards)]() mutable { Complete(std::move(shards), from); });
+  newest_from_ = std::max(from, newest_from_.value_or(from));
+  const auto saved = [this, from, number = ++started_count_](std::vector<SavedShard> shards) {
+    post_([this, from, number, shards = std::move(shards)]() mutable {
+      Complete(std::move(shards), from, number);
+    });
   };
   if (model.hosts().empty()) {
     saved({});
@@ -94,23 +106,26 @@ bool Checkpointer::Start(const HostedModel& model, Step from) {
   return true;
 }
 
-void Checkpointer::Complete(std::vector<SavedShard> shards, Step from) {
+void Checkpointer::Complete(std::vector<SavedShard> shards, Step from, uint64_t number) {
   saving_ = false;
   if (rolled_back_) return;
   Checkpoint checkpoint = head_();
   checkpoint.shards = std::move(shards);
   // A server without shards is in the state of every step.
   checkpoint.step = checkpoint.shards.empty() ? from : CommonFrontier(checkpoint.shards);
+  // The shards were saved early. A later call of Start may name the step again.
+  if (checkpoint.step.has_value() && *checkpoint.step < from) newest_from_ = checkpoint.step;
   LogSequence applied = checkpoint.shards.empty() ? 0 : checkpoint.shards.front().applied;
   for (const SavedShard& shard : checkpoint.shards) applied = std::min(applied, shard.applied);
   checkpoint.next = applied + 1;
   ++queued_count_;
-  boost::asio::post(writer_, [this, checkpoint = std::move(checkpoint), kept = kept_,
-                              start = clock_.Now()] { Write(checkpoint, kept, start); });
+  boost::asio::post(writer_,
+                    [this, checkpoint = std::move(checkpoint), kept = kept_, start = clock_.Now(),
+                     number] { Write(checkpoint, kept, start, number); });
 }
 
 void Checkpointer::Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept,
-                         absl::Time start) {
+                         absl::Time start, uint64_t number) {
   const TraceSpan span(options_.tracer, "checkpoints", "write checkpoint",
                        {.step = checkpoint.step});
   const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, kept);
@@ -121,18 +136,25 @@ void Checkpointer::Write(const Checkpoint& checkpoint, const KeptCheckpoints& ke
       LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message() << *more;
     }
   }
-  post_([this, ok = written.ok(), cost = clock_.Now() - start, bytes = NewestBytes(),
+  SavedSteps saved;
+  for (const SavedShard& shard : checkpoint.shards) {
+    const Step frontier = shard.state.frontier;
+    saved.least = std::min(frontier, saved.least.value_or(frontier));
+    saved.largest = std::max(frontier, saved.largest.value_or(frontier));
+  }
+  post_([this, written, saved, number, cost = clock_.Now() - start, bytes = NewestBytes(),
          steps = ReadSteps()] {
     --queued_count_;
     steps_ = steps;
-    if (!ok) {
+    if (!written.ok()) {
       ++failed_count_;
-      return;
+      return ended_(number, written);
     }
     ++completed_count_;
     cost_ = cost;
     total_time_ += cost;
     total_bytes_ += bytes;
+    ended_(number, saved);
   });
 }
 

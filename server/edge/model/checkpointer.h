@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/spec/recovery_spec.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
 #include "common/time/trace.h"
@@ -37,6 +39,13 @@ namespace thinwire {
 absl::Duration AutomaticInterval(std::optional<absl::Duration> cost,
                                  absl::Duration failure_interval);
 
+// The steps of the shards in a checkpoint; nullopt: the server has no shard.
+struct SavedSteps {
+  std::optional<Step> least, largest;
+
+  bool operator==(const SavedSteps&) const = default;
+};
+
 class Checkpointer {
  public:
   struct Options {
@@ -44,15 +53,23 @@ class Checkpointer {
     absl::Duration interval;          // 0: AutomaticInterval
     absl::Duration failure_interval;  // used if `interval` is 0
     bool keep_log = false;            // a checkpoint removes no event from the log
-    Tracer* tracer = nullptr;         // null: no trace
+    RetentionSpec retention;          // the checkpoints that are kept
+    // No checkpoint is removed before the first call of Keep: the servers of an aligned job learn
+    // from the lead which of their checkpoints are kept.
+    bool awaits_keep = false;
+    Tracer* tracer = nullptr;  // null: no trace
   };
   // Runs a function later, on the control thread. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
+  // Gets the number of a started checkpoint, from 1, when it is on disk or has failed.
+  using Ended = std::function<void(uint64_t number, const absl::StatusOr<SavedSteps>&)>;
+
   // HEAD returns a checkpoint without shards; it is called on the control thread when all shards
-  // are saved. FILES, JOURNAL and CLOCK must outlive this object.
+  // are saved. ENDED is called there for one checkpoint after the other. FILES, JOURNAL and CLOCK
+  // must outlive this object.
   Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
-               std::function<Checkpoint()> head);
+               std::function<Checkpoint()> head, Ended ended);
   // Blocks until the checkpoints that are queued or being written are complete or have failed. No
   // checkpoint is written afterwards.
   void Stop() { writer_.join(); }
@@ -65,28 +82,45 @@ class Checkpointer {
   // Calls Start with step 0 if the last call was interval() ago or longer and no checkpoint is
   // being written.
   void StartIfDue(absl::Time now, const HostedModel& model);
-  // Keeps the checkpoint of STEP from now on, instead of that of an earlier call. Others are
+  // Keeps the checkpoints of STEPS from now on, instead of those of an earlier call. Others are
   // removed when they are old (WriteCheckpoint).
-  void Keep(Step step) { kept_.step = step; }
+  void Keep(std::vector<Step> steps) {
+    kept_.steps = std::move(steps);
+    kept_.newest_count = options_.retention.newest_count;
+  }
   // Starts the last checkpoint: shards no longer wait for a step.
   void StartLast(const HostedModel& model);
+  // If the shards of a checkpoint wait for a step, they no longer wait for it.
+  void SaveEarly(const HostedModel& model);
   // Makes the checkpoint of STEP the newest one under GENERATION (ContinueFrom), then calls DONE on
   // the control thread. No other checkpoint is written any more.
   void RollBack(Step step, Generation generation, std::function<void(const absl::Status&)> done);
 
   // Returns the time between two checkpoints.
   absl::Duration interval() const;
-  // Returns whether a checkpoint is queued or being written.
+  // Returns whether Start can ever start a checkpoint of MODEL.
+  bool can_save(const HostedModel& model) const {
+    return !model.hosts().empty() || !journal_.logs();
+  }
+  // Returns whether the shards of a checkpoint are being saved, and whether a checkpoint is queued
+  // or being written.
+  bool saving() const { return saving_; }
   bool writing() const { return queued_count_ > 0; }
+  bool in_progress() const { return saving() || writing(); }
+  // Returns the number of started checkpoints, which is that of the newest one.
+  uint64_t started_count() const { return started_count_; }
+  // Returns the largest step from which on a checkpoint was started; nullopt: none was started.
+  std::optional<Step> newest_from() const { return newest_from_; }
   // Returns the steps of the checkpoints from which a rollback can continue, in ascending order.
   const std::vector<Step>& steps() const { return steps_; }
   // Sets the counters of the checkpoints in REPLY.
   void FillIn(StatusReply& reply) const;
 
  private:
-  void Complete(std::vector<SavedShard> shards, Step from);
+  void Complete(std::vector<SavedShard> shards, Step from, uint64_t number);
   // Runs on the writer thread.
-  void Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept, absl::Time start);
+  void Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept, absl::Time start,
+             uint64_t number);
   std::vector<Step> ReadSteps();
   // Returns the bytes of the shards' files of the newest checkpoint; 0 if its manifest is
   // unreadable.
@@ -98,8 +132,11 @@ class Checkpointer {
   Clock& clock_;
   const Post post_;
   const std::function<Checkpoint()> head_;
+  const Ended ended_;
   KeptCheckpoints kept_;
   absl::Time last_start_ = absl::InfinitePast();
+  uint64_t started_count_ = 0;
+  std::optional<Step> newest_from_;
   bool saving_ = false;                 // a checkpoint waits for the states of shards
   int queued_count_ = 0;                // checkpoints that are queued or being written
   bool rolled_back_ = false;            // RollBack was called
