@@ -75,9 +75,10 @@ constexpr absl::Duration kPortPatience = absl::Seconds(5);
 constexpr absl::Duration kDiskLimit = absl::Minutes(10);
 constexpr absl::Duration kCallLimit = absl::Seconds(15);
 
-int Complain(const absl::Status& status) {
+// Prints STATUS and returns CODE.
+thinwire::ExitCode Complain(const absl::Status& status, thinwire::ExitCode code) {
   std::cerr << "server: " << status.message() << std::endl;
-  return static_cast<int>(thinwire::ExitCodeOf(status));
+  return code;
 }
 
 // The command-line flags of a server process.
@@ -187,14 +188,17 @@ class StopRequests {
     if (!stopped_) io_.run();
     return !stopped_;
   }
-  // Returns the status of Fail; OK if it was not called.
-  const absl::Status& failure() const { return failure_; }
+  // Returns the exit code of the process. Prints the status of Fail if it was called.
+  thinwire::ExitCode End() const {
+    return failure_.ok() ? thinwire::ExitCode::kOk : Complain(failure_, code_);
+  }
 
-  // Ends WaitForRestart() with FAILURE, which is not OK. Thread-safe.
-  void Fail(const absl::Status& failure) {
-    boost::asio::post(io_, [this, failure] {
+  // Ends WaitForRestart() with FAILURE, which is not OK, and the process with CODE. Thread-safe.
+  void Fail(const absl::Status& failure, thinwire::ExitCode code) {
+    boost::asio::post(io_, [this, failure, code] {
       LOG(ERROR) << failure.message() << ": stopping";
       failure_ = failure;
+      code_ = code;
       Stop();
     });
   }
@@ -217,6 +221,7 @@ class StopRequests {
   boost::asio::signal_set signals_{io_};
   bool stopped_ = false;
   absl::Status failure_;
+  thinwire::ExitCode code_ = thinwire::ExitCode::kOk;
 };
 
 // Raises the limit on open files to the largest value that this process may set. Each connection is
@@ -281,7 +286,8 @@ void LogGrpcLine(gpr_log_func_args* line) {
   }
 }
 
-absl::Status Serve(const Flags& flags) {
+// Returns the exit code of the process.
+absl::StatusOr<thinwire::ExitCode> Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const thinwire::JobText text, thinwire::ReadJobFile(flags.config));
   ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ServerAddresses(flags, spec));
@@ -323,7 +329,14 @@ absl::Status Serve(const Flags& flags) {
                                                        thinwire::ServerId{flags.server}));
     durable = {.files = &files,
                .folder = folder->path,
-               .failed = [&signals](const absl::Status& failure) { signals.Fail(failure); },
+               .failed =
+                   [&signals](const absl::Status& failure) {
+                     signals.Fail(failure, thinwire::ExitCodeOf(failure));
+                   },
+               .log_failed =
+                   [&signals](const absl::Status& failure) {
+                     signals.Fail(failure, thinwire::ExitCode::kIo);
+                   },
                .restart = [&signals] { signals.Restart(); }};
   }
   const uint64_t memory_budget = MemoryBudget(flags);
@@ -388,7 +401,7 @@ absl::Status Serve(const Flags& flags) {
     LOG(INFO) << (restart ? "restarting in place after a rollback" : "stopped");
     if (!restart) {
       if (tracer.has_value()) RETURN_IF_ERROR(tracer->Write(flags.trace));
-      return signals.failure();
+      return signals.End();
     }
     // The state on disk is now the one that the lead has chosen.
     durable->awaits_rollback = false;
@@ -483,6 +496,7 @@ int main(int argc, char** argv) {
   // Health checks and reflection are settings of the whole process, so main enables them.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  const absl::Status status = Serve(flags);
-  return status.ok() ? 0 : Complain(status);
+  const absl::StatusOr<thinwire::ExitCode> code = Serve(flags);
+  return static_cast<int>(code.ok() ? *code
+                                    : Complain(code.status(), thinwire::ExitCodeOf(code.status())));
 }

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/exit_code.h"
 #include "tests/daemons.h"
 
 namespace thinwire {
@@ -158,8 +159,7 @@ TEST_F(RecoveryTest, AServerWithAFullDiskExitsAndGoesOnWhenThereIsSpace) {
 
   daemons_.StartWorker("worker", kJob, {"--worker", "0", "--addresses", addresses[0]});
   const ProcessResult end = daemons_.WaitForEnd("server0");
-  EXPECT_NE(end.exit, ExitStatus());
-  EXPECT_EQ(end.exit.signal, 0);
+  EXPECT_EQ(end.exit, (ExitStatus{.code = static_cast<int>(ExitCode::kIo)})) << end.log;
   EXPECT_THAT(end.log, HasSubstr("File too large: stopping"));
   EXPECT_THAT(end.log, Not(HasSubstr("this process ends now")));
 

@@ -140,7 +140,7 @@ TEST(ListenerLogTest, EveryCallEndsWhenTheEventLogFails) {
   JobSpec spec;
   spec.recovery.durability = Durability::kLog;
   const DurableOptions durable = {
-      .files = &files, .folder = "/state", .failed = [&](const auto&) { failed.Notify(); }};
+      .files = &files, .folder = "/state", .log_failed = [&](const auto&) { failed.Notify(); }};
   const auto job = MakeJob(spec, {.epoch = Epoch{5}, .durable = durable}, clock).value();
   const auto listener = Listener::Start(*job, "127.0.0.1:0").value();
   const auto control = Control::NewStub(

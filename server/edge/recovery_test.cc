@@ -48,10 +48,11 @@ class RecoveryTest : public testing::Test {
     options.run = RunId{1000 + starts_};
     options.token_key = absl::StrCat("key ", starts_);
     options.thread_count = 2;
-    options.durable = DurableOptions{.files = &files_,
-                                     .folder = kFolder,
-                                     .checkpoint_interval = absl::Seconds(5),
-                                     .failed = [this](const absl::Status&) { failed_.Notify(); }};
+    options.durable =
+        DurableOptions{.files = &files_,
+                       .folder = kFolder,
+                       .checkpoint_interval = absl::Seconds(5),
+                       .log_failed = [this](const absl::Status&) { failed_.Notify(); }};
     change(options);
     options.group_updates = {
         {MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.9}).value(),

@@ -57,9 +57,12 @@ struct DurableOptions {
   // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint
   // is the one that the lead has named.
   bool awaits_rollback = true;
-  // Called once, on a thread of the job, if the state on disk cannot be written any more, or if the
+  // Called once, on a thread of the job, if the server cannot go back to a checkpoint, or if the
   // servers have no checkpoint in common. The server then accepts nothing.
   std::function<void(const absl::Status&)> failed = [](const absl::Status&) {};
+  // Called once, on a thread of the job, if the event log cannot be written any more. The server
+  // then confirms nothing.
+  std::function<void(const absl::Status&)> log_failed = [](const absl::Status&) {};
   // Called once, on a thread of the job, when the lead has rolled this server back: the caller must
   // stop this job and make it anew. The server then accepts nothing.
   std::function<void()> restart = [] {};
