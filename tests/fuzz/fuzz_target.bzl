@@ -13,6 +13,9 @@ def fuzz_target(name, deps):
             "//tests/fuzz:fuzzing": ["-fsanitize=fuzzer"],
             "//conditions:default": [],
         }),
-        tags = ["fuzz"],
+        tags = [
+            "fuzz",
+            "parses",
+        ],
         deps = deps,
     )
