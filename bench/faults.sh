@@ -7,6 +7,8 @@
 #                         delay. Limit: in sync, the lease plus the tolerance; in backup and async, the tolerance.
 #   server                A server is killed. The figure is the time until the last worker has exited. The table shows
 #                         the last error message of a worker. Limit: silence_seconds plus the tolerance.
+#   return                With durability: log, a server is killed and started again, then the lead. The figure is the
+#                         longest time from "listening" to the next step of a worker. Limit: 1 s plus the tolerance.
 #
 #   bench/faults.sh                      all cases, about a minute
 #   bench/faults.sh --lease 2 --silence 4 --cases "sync server"
@@ -20,7 +22,7 @@ usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin_dir=$root/bazel-bin
-cases="sync backup async server"
+cases="sync backup async server return"
 lease=5
 silence=5
 tolerance=1
@@ -63,8 +65,10 @@ import time
 BIN, CASES, LEASE, SILENCE, TOLERANCE = sys.argv[1], sys.argv[2].split(), *map(float, sys.argv[3:])
 SERVERS, WORKERS, KILLED_WORKER = 2, 4, 3
 TIMEOUT = 60  # maximum wait for an output line, in seconds
-MODES = {"sync": "mode: sync", "backup": "mode: backup backup: 1", "async": "mode: async", "server": "mode: sync"}
-LIMITS = {"sync": LEASE, "backup": 0, "async": 0, "server": SILENCE}
+MODES = {"sync": "mode: sync", "backup": "mode: backup backup: 1", "async": "mode: async", "server": "mode: sync",
+         "return": "mode: sync"}
+LIMITS = {"sync": LEASE, "backup": 0, "async": 0, "server": SILENCE, "return": 1}
+KILLED = {"server": "a server", "return": "a server, then the lead; both return"}  # default: a worker
 
 
 class Failed(Exception):
@@ -83,23 +87,31 @@ class Cluster:
 
     def train(self, mode):
         """Starts a job and waits until every worker has finished 20 steps."""
-        job = os.path.join(self.folder, "job.textproto")
-        with open(job, "w") as f:
+        self.job = os.path.join(self.folder, "job.textproto")
+        with open(self.job, "w") as f:
             f.write(f'name: "faults" servers: {SERVERS} silence_seconds: {SILENCE} '
                     f'consistency {{ {MODES[mode]} workers: {WORKERS} lease_seconds: {LEASE} }} '
                     'optimization { learning_rate: 0.001 } '
-                    'task { model: softmax train_examples: 6000 test_examples: 100 epochs: 100000 }')
-        addresses = ["127.0.0.1:0"] * SERVERS
+                    'task { model: softmax train_examples: 6000 test_examples: 100 epochs: 100000 } '
+                    + ("recovery { durability: log }" if mode == "return" else ""))
+        self.flags = ["--state_dir", os.path.join(self.folder, "state")] if mode == "return" else []
+        self.addresses = ["127.0.0.1:0"] * SERVERS
         for server in reversed(range(SERVERS)):  # server 0 needs the addresses of the others
-            peers = ["--addresses", ",".join(addresses)] if server == 0 else []
-            self.start("server", server, "--config", job, "--server", str(server), *peers)
-            _, _, line = self.next(lambda name, line: line.startswith("listening "))
-            addresses[server] = line.split()[1]
+            self.listen(server)
         for worker in range(WORKERS):
-            self.start("worker", worker, "--config", job, "--worker", str(worker), "--addresses", ",".join(addresses),
-                       "--delay", "20ms")
+            self.start("worker", worker, "--config", self.job, "--worker", str(worker),
+                       "--addresses", ",".join(self.addresses), "--delay", "20ms")
         while len(self.step) < WORKERS or min(self.step.values()) < 20:
             self.next(lambda name, line: True)
+
+    def listen(self, server):
+        """Starts a server at its address. Returns the time of its line "listening"."""
+        peers = ["--addresses", ",".join(self.addresses)] if server == 0 else []
+        self.start("server", server, "--config", self.job, "--server", str(server), "--listen", self.addresses[server],
+                   *peers, *self.flags)
+        at, _, line = self.next(lambda name, line: line.startswith("listening "))
+        self.addresses[server] = line.split()[1]
+        return at
 
     def start(self, program, number, *flags):
         name = f"{program} {number}"
@@ -182,6 +194,27 @@ def server_dies(cluster):
     return last - killed, {f"last message, after {reported - killed:.2f} s: {text}" for text in messages}
 
 
+def servers_return(cluster):
+    """Kills each server and starts it again. Returns the longest time from "listening" to a worker's next step, and a
+    message per server."""
+    longest, messages = 0, set()
+    for server in (1, 0):
+        killed = cluster.kill(f"server {server}")
+        while cluster.next(lambda name, line: (name, line) == (f"server {server}", "")) is None:
+            pass
+        # An outage of three seconds. All steps that were reported before it have arrived when it ends.
+        while cluster.next(lambda name, line: False, max(0, killed + 3 - time.monotonic())) is not None:
+            pass
+        before = dict(cluster.step)
+        at = cluster.listen(server)
+        last = at
+        while any(cluster.step[name] <= before[name] for name in before):
+            last, _, _ = cluster.next(lambda name, line: '"step"' in line)
+        messages.add(f"server {server}: {last - at:.2f} s")
+        longest = max(longest, last - at)
+    return longest, messages
+
+
 def on_signal(number, frame):
     raise SystemExit(128 + number)
 
@@ -197,7 +230,7 @@ for case in CASES:
         cluster = Cluster(folder)
         try:
             cluster.train(case)
-            seconds, messages = (server_dies if case == "server" else worker_dies)(cluster)
+            seconds, messages = {"server": server_dies, "return": servers_return}.get(case, worker_dies)(cluster)
         except Failed as failure:
             print(f"| {case} | failed: {failure} | | | |", flush=True)
             passed = False
@@ -208,7 +241,7 @@ for case in CASES:
     passed = passed and seconds <= limit
     figures.append((case, seconds))
     print("| %s | %s | %.2f | %.2f | %s |" % (
-        "a server" if case == "server" else "a worker", "sync" if case == "server" else case, seconds, limit,
+        KILLED.get(case, "a worker"), "sync" if case in KILLED else case, seconds, limit,
         "; ".join(sorted(messages)) or "none"), flush=True)
 for case, seconds in figures:
     print(f"seconds faults.{case} {seconds:.2f}")

@@ -8,6 +8,8 @@
 #   sanitizers the folders that parse bytes of a peer or a user, with the address and the undefined-behaviour sanitizer
 #                                                                                many minutes: it builds these folders anew
 #   promises   tests/promises_test.cc with long faults                           some minutes
+#   times      the times that docs/operations.md promises after a kill, each with five times its tolerance
+#                                                                                1 minute
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #   page       the status pages and a report in headless Chromium; skipped without chromium
 #                                                                                1 minute
@@ -19,10 +21,15 @@
 #                                                                                10 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
+#                    [--parts shards,cluster]
 #
-# SEED is the first seed of the simulation, the live server and the chaos (default: the time in seconds), so each night
-# tests other runs.
-set -u
+# A part that lacks a program is skipped. These packages provide the programs of all parts:
+#
+#   apt-get install clang chromium mmdebstrap lintian podman runc netavark aardvark-dns iptables catatonit
+#
+# PARTS (default: all) run in the order above. SEED is the first seed of the simulation, the live server and the chaos
+# (default: the time in seconds), so each night tests other runs.
+set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit
 
 seeds=10000
@@ -30,6 +37,8 @@ fuzz_seconds=60
 server_seconds=120
 chaos_seconds=180
 seed=$(date +%s)
+names=(shards cluster fuzz server sanitizers promises times chaos page monitoring deb image podman walk)
+parts=$(IFS=,; echo "${names[*]}")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "nightly.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
   case $1 in
@@ -38,19 +47,27 @@ while [ $# -gt 0 ]; do
     --server_seconds) server_seconds=$2 ;;
     --chaos_seconds) chaos_seconds=$2 ;;
     --seed) seed=$2 ;;
+    --parts) parts=$2 ;;
     *) echo "nightly.sh: $1: unknown flag (expected one of those in the first lines of this file)" >&2; exit 64 ;;
   esac
   shift 2
+done
+for name in ${parts//,/ }; do
+  [[ " ${names[*]} " = *" $name "* ]] && continue
+  echo "nightly.sh: --parts: unknown part (expected some of ${names[*]}, got $name)" >&2
+  exit 64
 done
 
 logs=$(mktemp -d)
 results=()
 status=0
 
-# part NAME COMMAND...: runs the command and adds a line to `results`. The line ends with the last line of the output.
+# part NAME COMMAND...: runs the command if NAME is one of the parts, and adds a line to `results`. The line ends with the
+# last line of the output.
 part() {
   local name=$1 start=$SECONDS outcome=passed
   shift
+  [[ ",$parts," = *",$name,"* ]] || return 0
   echo "nightly: $name: $*"
   if ! "$@" > "$logs/$name" 2>&1; then
     outcome="FAILED, log $logs/$name"
@@ -75,15 +92,23 @@ fuzz() {
 
 # .ci/run does the same with common/, kernels/ and server/core/.
 sanitizers() {
-  bazel test --config=asan --config=ubsan //proto/... //config/... //server/durable/... //server/edge/... \
+  local count
+  bazel test --keep_going --config=asan --config=ubsan -- //proto/... //config/... //server/durable/... //server/edge/... \
     //client/... || return 1
-  echo "5 folders"
+  count=$(grep -cE '^//\S+ +(\(cached\) )?PASSED' "$logs/sanitizers")
+  echo "$count test programs"
+  [ "$count" -gt 0 ]
+}
+
+times() {
+  bazel build //server //worker && bench/faults.sh --tolerance 5 || return 1
+  sed -n 's/^seconds faults\.\(.*\)/\1 s/p' "$logs/times" | paste -sd, | sed 's/,/, /g'
 }
 
 promises() {
   bazel test //tests:promises_test --test_output=all --nocache_test_results --test_timeout=3600 \
     --test_env=THINWIRE_LONG_FAULTS=1 || return 1
-  echo "long faults"
+  echo "$(grep -c '^\[       OK \]' "$logs/promises") cases with long faults"
 }
 
 page() {
@@ -92,7 +117,12 @@ page() {
     return 0
   fi
   bazel run //tests/admin:page_test && bazel run //experiments/report:browser_test || return 1
-  echo "9 pages"
+  echo "$(awk '/^Ran [0-9]+ test/ { sum += $2 } END { print sum + 0 }' "$logs/page") cases"
+}
+
+monitoring() {
+  bazel run //tests/admin:prometheus_test || return 1
+  grep '^fired and resolved: ' < "$logs/monitoring" | cat  # grep refuses to write to its input
 }
 
 deb() {
@@ -127,9 +157,10 @@ part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
 part sanitizers sanitizers
 part promises promises
+part times times
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers
 part page page
-part monitoring bazel run //tests/admin:prometheus_test
+part monitoring monitoring
 part deb deb
 part image image
 part podman bazel run //tests/k8s:podman_run

@@ -18,15 +18,26 @@ PARTS = (r"shards: passed, .*//tests/simulation:simulate -- --durability none --
          r"cluster: passed, .*//tests/simulation:simulate -- --seed 5 --count 12",
          r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
-         r"sanitizers: passed, \d+ s: 5 folders",
-         r"promises: passed, \d+ s: long faults",
+         r"sanitizers: passed, \d+ s: 2 test programs",
+         r"promises: passed, \d+ s: 2 cases with long faults",
+         r"times: passed, \d+ s: sync 5\.06 s, return 0\.70 s",
          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5 --kill_servers",
-         r"page: passed, \d+ s: 9 pages",
-         r"monitoring: passed, .*//tests/admin:prometheus_test",
+         r"page: passed, \d+ s: 16 cases",
+         r"monitoring: passed, \d+ s: fired and resolved: ThinwireStepStalled",
          r"deb: passed, \d+ s: installed and trained",
          r"image: passed, \d+ s: built and trained",
          r"podman: passed, .*//tests/k8s:podman_run",
          r"walk: passed, \d+ s: walked")
+
+# A stub of bazel.
+BAZEL = """case "$*" in
+  *config=asan*) echo "//client:a_test   (cached) PASSED in 0.1s"; echo "//client:b_test   PASSED in 3.2s" ;;
+  *promises_test*) echo "[       OK ] PromisesTest.A (2 ms)"; echo "[       OK ] PromisesTest.B (2 ms)"; echo "1 test passes." ;;
+  *page_test*) echo "Ran 9 tests in 2.0s" ;;
+  *browser_test*) echo "Ran 7 tests in 2.0s"; echo OK ;;
+  *prometheus_test*) echo "fired and resolved: ThinwireStepStalled"; echo OK ;;
+  *) echo "chaos: $*" ;;
+esac"""
 
 
 class ScriptsTest(unittest.TestCase):
@@ -73,6 +84,7 @@ class ScriptsTest(unittest.TestCase):
                 "bin/runc": "exit 0",
                 "bin/id": "echo 0",
                 "tests/fuzz/run.sh": 'echo "fuzz frame $2"; echo "fuzz payload $2"',
+                "bench/faults.sh": 'echo "seconds faults.sync 5.06"; echo "seconds faults.return 0.70"',
                 "tests/deb_test.sh": 'echo "installed and trained"',
                 "tests/image_test.sh": 'echo "built and trained"',
                 "tests/walk.sh": 'echo "walked"',
@@ -88,10 +100,20 @@ class ScriptsTest(unittest.TestCase):
             return run.returncode, run.stdout
 
     def test_nightly_ends_with_one_line_per_part(self):
-        code, output = self.nightly('echo "chaos: $*"', ["--seeds", "12", "--seed", "5", "--fuzz_seconds", "3"])
+        code, output = self.nightly(BAZEL, ["--seeds", "12", "--seed", "5", "--fuzz_seconds", "3"])
         self.assertEqual(code, 0, output)
-        lines = output.splitlines()[-len(PARTS):]
-        for line, expected in zip(lines, PARTS):
+        self.expect_parts(output, PARTS)
+
+    def test_nightly_runs_only_the_named_parts(self):
+        code, output = self.nightly(BAZEL, ["--seed", "5", "--seeds", "12", "--parts", "cluster,page"])
+        self.assertEqual(code, 0, output)
+        self.expect_parts(output, [PARTS[1], PARTS[8]])
+
+    def expect_parts(self, output, parts):
+        """Expects that OUTPUT ends with an empty line and one line for each of PARTS."""
+        lines = output.splitlines()[-len(parts) - 1:]
+        self.assertEqual(lines[0], "")
+        for line, expected in zip(lines[1:], parts):
             self.assertRegex(line, f"^{expected}$")
 
     def test_nightly_fails_if_a_part_fails(self):
@@ -99,6 +121,14 @@ class ScriptsTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertRegex(output, r"(?m)^server: FAILED, log .*/server, \d+ s: the server ended$")
         self.assertEqual(self.nightly("", ["--explode", "1"])[0], 64)
+        code, output = self.nightly("", ["--parts", "cluster,nonsense"])
+        self.assertEqual(code, 64)
+        self.assertRegex(output, r"--parts: unknown part \(expected some of shards .*, got nonsense\)")
+
+    def test_nightly_fails_if_no_sanitized_test_ran(self):
+        code, output = self.nightly("", ["--parts", "sanitizers"])
+        self.assertEqual(code, 1)
+        self.assertRegex(output, r"(?m)^sanitizers: FAILED, log .*/sanitizers, \d+ s: 0 test programs$")
 
 
 if __name__ == "__main__":
