@@ -402,6 +402,25 @@ void Client::Stop() {
   progress_->Stop();
 }
 
+absl::StatusOr<std::optional<Step>> Client::AwaitCommonStop(absl::Duration longest) {
+  if (step_is_partial_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("step ", next_.value, ": not all pushes have a verdict"));
+  }
+  report_->set_stops_before(next_);
+  const absl::Time end =
+      std::min(absl::Now() + longest, progress_->drain_end() - options_.drain / 2);
+  // A failure does not end the wait for a heartbeat, so each wait is short.
+  std::optional<Step> stop;
+  do {
+    RETURN_IF_ERROR(progress_->failure());
+    loop_->Post([this] { exchange_->HeartbeatToLead(); });
+    stop = report_->WaitForStopStep(std::min(options_.heartbeat_interval, end - absl::Now()));
+  } while (!stop.has_value() && absl::Now() < end);
+  if (stop.has_value()) progress_->Drain();
+  return stop;
+}
+
 absl::StatusOr<bool> Client::StartDraining(absl::Duration compute_time) {
   absl::StatusOr<double> norm;
   std::optional<double> goodput;

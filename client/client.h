@@ -181,6 +181,14 @@ class Client {
   // Idempotent. Thread-safe.
   void Stop();
 
+  // Asks the lead whether all live workers were asked to stop. If so, returns the step before which
+  // all of them stop, so that the job can go on with the same bits: it may be above the next step,
+  // and WaitTensor and WaitAll then block for most of `drain`, too. The worker runs the steps below
+  // it and saves its state. A step that WaitTensor has ended with Cancelled may be begun again.
+  // Returns nullopt if LONGEST or a half of `drain` passes first: other workers go on. Errors: those
+  // of WaitTensor, except Cancelled; FailedPrecondition if Ready was called in an incomplete step.
+  // REQUIRES: Join and Stop were called.
+  absl::StatusOr<std::optional<Step>> AwaitCommonStop(absl::Duration longest);
   // Prepares a step that empties the residual before a stopped worker leaves. The pushes of this
   // step are fp32, or bf16 if the rest of `drain` is too short for fp32 at the measured goodput.
   // WaitTensor and WaitAll then block for most of `drain` too. A step that WaitTensor has ended

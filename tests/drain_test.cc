@@ -1,10 +1,17 @@
-// Tests that a stopped worker's last step empties its residual: the values that real jobs have
-// applied and the values that are lost are together the sum of all gradients.
+// Tests that a stopped worker's last step empties its residual, or that workers that stop together
+// keep their residuals for the next processes: the values that real jobs have applied, the values
+// that are kept and the values that are lost are together the sum of all gradients.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "client/client.h"
 #include "client/options/client_options.h"
@@ -149,6 +156,136 @@ TEST(DrainTest, ADrainingWorkerThatWaitsForALostServerEnds) {
   }
   EXPECT_GT(*worker.client().ResidualNorm(), 0);
   EXPECT_EQ(worker.client().Leave().code(), absl::StatusCode::kUnavailable);
+}
+
+// Workers of one job that are stopped together and started again. Each step of worker w has the
+// gradient Gradient(w, step).
+class StopTest : public ::testing::Test {
+ protected:
+  void Start(const Rule& rule) {
+    std::filesystem::remove_all(state_dir_);
+    cluster_ = std::make_unique<SmallCluster>(rule);
+    Restart(rule.workers);
+  }
+
+  // Starts new processes of all workers. Returns the steps at which they begin.
+  std::vector<Step> Restart(uint32_t count) {
+    ClientOptions options = TopK();
+    options.state_dir = state_dir_;
+    workers_.clear();
+    for (uint32_t w = 0; w < count; ++w) {
+      workers_.push_back(std::make_unique<SmallWorker>(*cluster_, w, options));
+    }
+    std::vector<Step> steps;
+    for (const auto& worker : workers_) steps.push_back(worker->Join());
+    return steps;
+  }
+
+  void Push(uint32_t worker, uint64_t step) {
+    Subtract(expected_, kRate, Gradient(worker, step));
+    workers_[worker]->Push(Step{step}, Gradient(worker, step));
+  }
+
+  // Stops all workers at about the same time, and returns the step before which each is to stop.
+  std::vector<std::optional<Step>> StopAll() {
+    std::vector<std::optional<Step>> stops(workers_.size());
+    std::vector<std::thread> threads;
+    for (size_t w = 0; w < workers_.size(); ++w) {
+      threads.emplace_back([&, w] {
+        workers_[w]->client().Stop();
+        const auto stop = workers_[w]->client().AwaitCommonStop(absl::Minutes(1));
+        EXPECT_TRUE(stop.ok()) << stop.status();
+        stops[w] = stop.value_or(std::nullopt);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return stops;
+  }
+
+  // Saves the states of all workers and lets them leave. Returns the norms of their residuals.
+  std::vector<double> SaveAndLeave() {
+    std::vector<double> norms = Norms();
+    for (const auto& worker : workers_) {
+      EXPECT_TRUE(worker->client().SaveState().ok());
+      EXPECT_TRUE(worker->client().Leave().ok());
+    }
+    return norms;
+  }
+
+  std::vector<double> Norms() {
+    std::vector<double> norms;
+    for (const auto& worker : workers_) norms.push_back(*worker->client().ResidualNorm());
+    return norms;
+  }
+
+  const std::string state_dir_ =
+      testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::unique_ptr<SmallCluster> cluster_;
+  std::vector<std::unique_ptr<SmallWorker>> workers_;
+  Tensors expected_ = InitialValues();
+};
+
+TEST_F(StopTest, InSyncAllWorkersStopBeforeTheSameStep) {
+  Start(Rule::Sync(2, /*ordered_fold=*/true));
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    for (const uint32_t w : {0u, 1u}) Push(w, step);
+    for (const uint32_t w : {0u, 1u}) EXPECT_EQ(workers_[w]->Next(), Step{step + 1});
+  }
+  Push(0, kSteps);
+  EXPECT_EQ(workers_[0]->Next(), Step{kSteps + 1});
+  const std::optional<Step> common = Step{kSteps + 1};
+  EXPECT_EQ(StopAll(), (std::vector<std::optional<Step>>{common, common}));
+  Push(1, kSteps);
+  EXPECT_EQ(workers_[1]->Next(), Step{kSteps + 1});
+  const std::vector<double> norms = SaveAndLeave();
+  EXPECT_GT(norms[0], 100);
+  EXPECT_GT(norms[1], 100);
+  Restart(2);
+  EXPECT_EQ(Norms(), norms);
+}
+
+TEST_F(StopTest, InAsyncNoValueIsLost) {
+  Start(Rule::Async(2));
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    Push(0, step);
+    workers_[0]->Next();
+    if (step < 2) Push(1, step);
+    if (step < 2) workers_[1]->Next();
+  }
+  EXPECT_EQ(StopAll(), (std::vector<std::optional<Step>>{Step{kSteps}, Step{2}}));
+  const std::vector<double> norms = SaveAndLeave();
+  const std::vector<Step> steps = Restart(2);
+  EXPECT_EQ(Norms(), norms);
+  for (const uint32_t w : {0u, 1u}) {
+    workers_[w]->client().Stop();
+    EXPECT_TRUE(*workers_[w]->client().StartDraining(absl::ZeroDuration()));
+    Push(w, steps[w].value);
+    workers_[w]->Next();
+  }
+  EXPECT_EQ(cluster_->Masters(), expected_);
+}
+
+TEST_F(StopTest, InBackupALateWorkerKeepsTheValuesOfItsPush) {
+  Start(Rule::Backup(3, 1));
+  for (const uint32_t w : {0u, 1u, 2u}) EXPECT_TRUE(workers_[w]->client().WaitAll().ok());
+  for (const uint32_t w : {0u, 1u}) Push(w, 0);
+  for (const uint32_t w : {0u, 1u}) EXPECT_EQ(workers_[w]->Next(), Step{1});
+  const std::optional<Step> common = Step{1};
+  EXPECT_EQ(StopAll(), (std::vector<std::optional<Step>>{common, common, common}));
+  Push(2, 0);
+  EXPECT_EQ(workers_[2]->Next(), Step{1});
+  EXPECT_GT(workers_[2]->client().counters().late_pushes(), 0u);
+  const std::vector<double> norms = SaveAndLeave();
+  Restart(3);
+  EXPECT_EQ(Norms(), norms);
+}
+
+TEST_F(StopTest, AWorkerThatStopsAloneIsToldNoStep) {
+  Start(Rule::Sync(2));
+  for (const uint32_t w : {0u, 1u}) Push(w, 0);
+  for (const uint32_t w : {0u, 1u}) workers_[w]->Next();
+  workers_[0]->client().Stop();
+  EXPECT_EQ(*workers_[0]->client().AwaitCommonStop(absl::Milliseconds(200)), std::nullopt);
 }
 
 }  // namespace

@@ -5,13 +5,16 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/exit_code.h"
 #include "tests/daemons.h"
 
@@ -137,6 +140,43 @@ TEST_F(RecoveryTest, AStoppedRunGoesOnWhereItStopped) {
   EXPECT_GE(finished["resumed_step"], kSteps);
   EXPECT_EQ(finished["final_parameters_crc32c"], report["final_parameters_crc32c"]);
   EXPECT_EQ(finished["final_test_accuracy"], report["final_test_accuracy"]);
+}
+
+TEST_F(RecoveryTest, AStoppedRunEndsWithTheBitsOfAnUndisturbedOne) {
+  const std::vector<std::string> kJobs[] = {
+      {"--durability", "checkpoint", "--push", "topk", "--density", "0.01", "--pull", "delta",
+       "--optimizer", "sgd"},
+      {"--durability", "log", "--push", "fp8_e5m2", "--pull", "bf16"},
+      {"--durability", "checkpoint", "--push", "topk", "--density", "0.01", "--pull", "delta",
+       "--optimizer", "sgd", "--momentum_correction", "--correction_momentum", "0.5"},
+  };
+  for (size_t i = 0; i < std::size(kJobs); ++i) {
+    SCOPED_TRACE(absl::StrJoin(kJobs[i], " "));
+    state_dir_ = absl::StrCat(daemons_.folder(), "/undisturbed_state-", i);
+    const std::string undisturbed = absl::StrCat("undisturbed-", i);
+    Train(undisturbed, /*slow=*/false, kJobs[i]);
+    const auto expected = ReportAtTheEnd(undisturbed);
+
+    state_dir_ = absl::StrCat(daemons_.folder(), "/stopped_state-", i);
+    std::vector<std::string> flags = kJobs[i];
+    for (const int signal : {SIGTERM, SIGINT}) {
+      const std::string run = absl::StrCat("stopped-", i, "-", signal);
+      Train(run, /*slow=*/true, flags);
+      ASSERT_TRUE(WaitForSteps(run));
+      daemons_.Signal(run, signal);
+      const ProcessResult end = daemons_.WaitForEnd(run);
+      EXPECT_EQ(end.exit, ExitStatus{.code = signal == SIGTERM ? 75 : 130}) << end.log;
+      if (signal == SIGTERM) flags.push_back("--resume");
+    }
+    const std::string last = absl::StrCat("last-", i);
+    Train(last, /*slow=*/false, flags);
+    const auto report = ReportAtTheEnd(last);
+    EXPECT_GT(report["resumed_step"], 0);
+    EXPECT_LT(report["resumed_step"], kSteps);
+    EXPECT_EQ(report["final_parameters_crc32c"], expected["final_parameters_crc32c"]);
+    EXPECT_EQ(report["final_test_accuracy"], expected["final_test_accuracy"]);
+    EXPECT_EQ(report["dropped_residuals"], 0);
+  }
 }
 
 TEST_F(RecoveryTest, AServerWithAFullDiskExitsAndGoesOnWhenThereIsSpace) {

@@ -259,6 +259,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .batch_size = task.batch_size,
                    .accumulate = task.accumulate,
                    .local = task.local,
+                   .keeps_state = !setup.state_dir.empty() &&
+                                  setup.spec.recovery.durability != Durability::kNone,
                    .averages = setup.spec.optimizer.parameter_average != 0,
                    .job = setup.spec.name,
                    .loss_scaling = task.loss_scaling(),

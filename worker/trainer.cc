@@ -17,6 +17,8 @@ namespace {
 
 constexpr char kLane[] = "training";  // of the trace
 constexpr absl::Duration kReportInterval = absl::Milliseconds(200);
+// The workers of a job that is stopped are asked to stop within this time, apart from their steps.
+constexpr absl::Duration kStopTime = absl::Seconds(2);
 // The number of batches from which a worker recomputes the running moments of batch normalization.
 // Each batch multiplies the old value of a moment by 0.9, so after 50 batches the initial value
 // contributes only 0.5 %.
@@ -57,7 +59,7 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
     ending = Ending::kStopped;
   }
   if (joined_ && ending.ok() && (*ending == Ending::kStopped || *ending == Ending::kRetired)) {
-    Drain();
+    if (*ending == Ending::kRetired || !StopTogether()) Drain();
     SaveOrLog();
   }
   stopwatch_.Stop();
@@ -241,6 +243,27 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
 absl::StatusOr<Step> Trainer::NextStep(Step step) {
   const TraceSpan span(parts_.tracer, kLane, "wait for verdicts", {.step = step});
   return parts_.client.NextStep();
+}
+
+bool Trainer::StopTogether() {
+  if (!options_.keeps_state) return false;
+  const absl::Duration longest = kStopTime + absl::Seconds(Median(step_seconds_));
+  const absl::StatusOr<std::optional<Step>> stop = parts_.client.AwaitCommonStop(longest);
+  if (!stop.ok()) {
+    LOG(WARNING) << "does not know whether the other workers stop: " << stop.status().message();
+    return false;
+  }
+  if (!stop->has_value()) return false;
+  LOG(INFO) << "all workers stop before step " << **stop;
+  while (next_ < **stop && !is_over(next_) && AwaitDeals(next_).ok()) {
+    const absl::StatusOr<Step> next = TrainStep(next_);
+    if (!next.ok()) {
+      LOG(WARNING) << "the last step is not complete: " << next.status().message();
+      break;
+    }
+    next_ = *next;
+  }
+  return true;
 }
 
 void Trainer::Drain() {

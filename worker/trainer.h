@@ -7,7 +7,9 @@
 //                With local steps (client/encode/local_steps.h): wait for all parameters, Train and
 //                change the parameters once per local step, then BeginStep, push the difference
 //   each epoch   the evaluator tests its replica, or the servers' averages of the parameters
-//   drain        after `stop` returned true, or if an operator has removed the worker: run
+//   stop         after `stop` returned true, if all live workers stop and their state survives: run
+//                the steps that another one has run already, so that all stop before the same step
+//   drain        after `stop` returned true otherwise, or if an operator has removed the worker: run
 //                one more step whose pushes empty the residual
 //   leave        after the last step, earlier if `stop` returns true, if the loss is not finite or
 //                if an operator has removed the worker, or after an error
@@ -124,6 +126,8 @@ struct TrainerOptions {
   uint32_t batch_size = 0;  // examples of one forward and backward pass; 0: those of a step
   uint32_t accumulate = 1;  // passes per gradient
   LocalStepsSpec local;
+  // The servers and this worker keep state that a later run continues from.
+  bool keeps_state = false;
   bool averages = false;  // the servers keep averages of the parameters, which the evaluator tests
   std::string job = "train";                // the job's name, for the loss-scale file
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
@@ -186,6 +190,10 @@ class Trainer {
   // training batches of `step` and later steps. A worker that is not a member yet uses the batches
   // of a member.
   absl::Status RecomputeBuffers(Step step);
+  // If all live workers stop and the job keeps state, runs the steps that the worker lacks, so that
+  // all workers stop before the same step with their residuals, and returns true. Returns false if
+  // other workers go on.
+  bool StopTogether();
   // Runs one more step whose pushes empty the residual, if the time suffices, and logs the residual
   // that remains. A late push returns its values, so another step follows it.
   void Drain();

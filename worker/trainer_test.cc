@@ -134,6 +134,8 @@ class SharedServer final : public InProcessServer {
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
     absl::StatusOr<HeartbeatReply> reply = server_.Heartbeat(request);
     reply->set_retired(retires);
+    if (request.has_stops_before()) stops_before = request.stops_before();
+    if (request.has_stops_before() && stop_step.has_value()) reply->set_stop_step(*stop_step);
     const bool present = heartbeat_count.fetch_add(1) < others_leave_after;
     for (uint32_t worker : others) {
       if (present) reply->add_live(worker);
@@ -164,9 +166,11 @@ class SharedServer final : public InProcessServer {
   std::vector<uint32_t> others;
   // The evaluator in Heartbeat replies; unset: the live worker with the lowest number.
   std::optional<uint32_t> evaluator;
-  std::vector<Deal> deals;       // in the replies to Join
-  std::optional<float> average;  // of all parameters; unset: the job has no averages
-  bool retires = false;          // heartbeat replies say that the worker must leave
+  std::vector<Deal> deals;               // in the replies to Join
+  std::optional<float> average;          // of all parameters; unset: the job has no averages
+  std::optional<uint64_t> stop_step;     // for a worker that was asked to stop
+  std::atomic<uint64_t> stops_before{};  // in the last such request
+  bool retires = false;                  // heartbeat replies say that the worker must leave
   // The number of heartbeats after which `others` have left.
   int others_leave_after = 1'000'000;
   std::atomic<int> heartbeat_count = 0;
@@ -212,6 +216,7 @@ class TrainerTest : public ::testing::Test {
     bool stop_on_divergence = true;
     CodecSpec push = {};
     absl::Duration drain = absl::Seconds(30);
+    bool keeps_state = false;
     bool bad_example = false;  // the first value of the first example is NaN
     std::optional<ModelOutputOptions> output = std::nullopt;
     bool averages = false;
@@ -242,6 +247,7 @@ class TrainerTest : public ::testing::Test {
                                       .batch_size = job.batch_size,
                                       .accumulate = job.accumulate,
                                       .local = job.local,
+                                      .keeps_state = job.keeps_state,
                                       .averages = job.averages,
                                       .loss_scaling = job.loss_scaling,
                                       .stop_on_divergence = job.stop_on_divergence,
@@ -600,6 +606,41 @@ TEST_F(TrainerTest, AStoppedWorkerSendsItsResidualWithOneMoreStep) {
   }
   EXPECT_EQ(sparse_count, 2);
   EXPECT_EQ(dense_count, 1);
+}
+
+TEST_F(TrainerTest, WorkersThatStopTogetherEndBeforeTheSameStepAndKeepTheirResiduals) {
+  shared_.stop_step = 4;
+  EXPECT_EQ(Run({.stop_after = 2,
+                 .state_dir = state_dir_,
+                 .push = kSparse,
+                 .drain = absl::Hours(1),
+                 .keeps_state = true})
+                .value(),
+            Trainer::Ending::kStopped);
+  EXPECT_EQ(shared_.stops_before, 2);
+  EXPECT_THAT(model_.trained, SizeIs(4));
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{4}));
+  EXPECT_FALSE(Done().has_lost_residual_l1());
+  int sparse_count = 0;
+  for (const PushEntry& push : server_.pushes()) {
+    const auto payload = CheckPayload(push.payload, partition_.value_count(push.shard));
+    ASSERT_TRUE(payload.ok()) << payload.status();
+    if (PayloadCodec(*payload) == CodecId::kTopK) ++sparse_count;
+  }
+  EXPECT_EQ(sparse_count, 4) << "one matrix per step";
+}
+
+TEST_F(TrainerTest, AWorkerThatStopsAloneSendsItsResidual) {
+  EXPECT_EQ(Run({.stop_after = 2,
+                 .state_dir = state_dir_,
+                 .push = kSparse,
+                 .drain = absl::Seconds(3),
+                 .keeps_state = true})
+                .value(),
+            Trainer::Ending::kStopped);
+  EXPECT_EQ(shared_.stops_before, 2);
+  EXPECT_THAT(model_.trained, SizeIs(3));
+  EXPECT_EQ(Done().lost_residual_l1(), 0);
 }
 
 TEST_F(TrainerTest, AStoppedWorkerSendsALateLastPushAgain) {

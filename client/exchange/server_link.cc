@@ -359,6 +359,7 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
     backoff_.Reset();
   }
   SendQueued();
+  if (reply.has_stop_step()) parts_.report.set_stop_step(Step{reply.stop_step()});
   if (reply.has_evaluator()) parts_.report.set_evaluator(WorkerId{reply.evaluator()});
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply.live()) live.push_back(WorkerId{worker});

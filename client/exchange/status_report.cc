@@ -87,6 +87,13 @@ bool StatusReport::WaitForLeadReports(uint64_t count, absl::Duration timeout) co
   return mu_.AwaitWithTimeout(absl::Condition(&reported), timeout);
 }
 
+std::optional<Step> StatusReport::WaitForStopStep(absl::Duration timeout) const {
+  const auto known = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return stop_step_.has_value(); };
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+  return stop_step_;
+}
+
 std::vector<WorkerId> StatusReport::LiveExceptLocked(WorkerId worker) const {
   std::set<WorkerId> others;
   for (const auto& [server, live] : live_) others.insert(live.begin(), live.end());

@@ -98,10 +98,21 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     request.mutable_tests()->Assign(tests_.begin(), tests_.end());
     request.set_asks_evaluator(asks_evaluator_);
+    if (stops_before_.has_value()) request.set_stops_before(stops_before_->value);
   }
   void set_evaluator(WorkerId evaluator) {
     absl::MutexLock lock(&mu_);
     evaluator_ = evaluator;
+  }
+  // From now on, heartbeats tell the lead that the worker was asked to stop before STEP.
+  void set_stops_before(Step step) {
+    absl::MutexLock lock(&mu_);
+    stops_before_ = step;
+  }
+  // Records the step before which all live workers stop.
+  void set_stop_step(Step step) {
+    absl::MutexLock lock(&mu_);
+    stop_step_ = step;
   }
   // Records the step of the next checkpoint of the servers.
   void set_checkpoint_step(std::optional<Step> step) {
@@ -151,6 +162,9 @@ class StatusReport {
   // Blocks until server 0 has reported live workers COUNT times. Returns false if TIMEOUT passes
   // first.
   bool WaitForLeadReports(uint64_t count, absl::Duration timeout) const;
+  // Blocks until the step before which all live workers stop is known, and returns it; nullopt if
+  // TIMEOUT passes first.
+  std::optional<Step> WaitForStopStep(absl::Duration timeout) const;
   // Returns the workers except WORKER that any server has reported as live, ascending.
   std::vector<WorkerId> LiveExcept(WorkerId worker) const;
   // Blocks until each of SERVER_COUNT servers has reported live workers, and none except WORKER.
@@ -184,6 +198,8 @@ class StatusReport {
   std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
   bool asks_evaluator_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<WorkerId> evaluator_ ABSL_GUARDED_BY(mu_);
+  std::optional<Step> stops_before_ ABSL_GUARDED_BY(mu_);
+  std::optional<Step> stop_step_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
   std::string outage_ ABSL_GUARDED_BY(mu_);
   // Since the last BeginWait: a text of set_waiting() or set_outage() was not empty.

@@ -451,11 +451,22 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
       const std::optional<WorkerId> evaluator = membership_.AppointEvaluator();
       if (evaluator.has_value()) reply.set_evaluator(evaluator->value);
     }
+    if (request.has_stops_before()) StopWorker(request, reply);
     const Member& member = membership_.of(worker);
     const bool drained = member.retired && member.incarnation == incarnation;
     reply.set_retired(drained || worker.value >= scaler_.target());
   }
   return reply;
+}
+
+void Job::StopWorker(const HeartbeatRequest& request, HeartbeatReply& reply) {
+  const Step own{request.stops_before()};
+  membership_.Stop(WorkerId{request.worker()}, Incarnation{request.incarnation()}, own);
+  const std::optional<Step> stop = membership_.StopStep();
+  if (!stop.has_value()) return;
+  // By round, the first workers may have pushed a step that the others have not begun.
+  const bool by_round = scaler_.rule().fold == Fold::kRound;
+  reply.set_stop_step(by_round ? stop->value : own.value);
 }
 
 void Job::DropDeals(const HeartbeatRequest& request) {
@@ -746,6 +757,8 @@ void Job::HandleTick() {
 }
 
 void Job::DealExamples() {
+  // Workers that stop together leave one after the other, and come back together.
+  if (membership_.StopStep().has_value()) return;
   if (leads() && !stopping()) deal_lead_.Update(membership_.Live(), joins_.Returning());
 }
 

@@ -232,6 +232,8 @@ class Job {
   absl::Status CheckAdmit(const AdmitRequest& request) const;
   absl::Status CheckClip(const ClipRequest& request) const;
   absl::StatusOr<HeartbeatReply> HandleHeartbeat(const HeartbeatRequest& request);
+  // Records that the worker was asked to stop, and tells it the step if all live workers were.
+  void StopWorker(const HeartbeatRequest& request, HeartbeatReply& reply);
   void DropDeals(const HeartbeatRequest& request);
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
   absl::Status CheckLeave(const LeaveRequest& request) const;

@@ -137,6 +137,21 @@ std::vector<Membership::Process> Membership::Retired() const {
   return retired;
 }
 
+void Membership::Stop(WorkerId worker, Incarnation incarnation, Step step) {
+  Member& member = members_[worker.value];
+  if (incarnation == member.incarnation) member.stops_before = step;
+}
+
+std::optional<Step> Membership::StopStep() const {
+  std::optional<Step> largest;
+  for (const Member& member : members_) {
+    if (member.live() && !member.stops_before.has_value()) return std::nullopt;
+    // Also of processes that have left: their pushes wait for those of the others.
+    largest = std::max(largest, member.stops_before);
+  }
+  return largest;
+}
+
 void Membership::ExtendLeases(absl::Duration pause) {
   for (Member& member : members_) member.lease_end += pause;
 }

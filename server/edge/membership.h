@@ -38,7 +38,8 @@ struct Member {
   absl::Time lease_end;
   bool expired = false;  // the lease ran out, and no message arrived since
   bool left = false;
-  bool retired = false;  // an operator drains this process: it is told to leave
+  bool retired = false;              // an operator drains this process: it is told to leave
+  std::optional<Step> stops_before;  // this process was asked to stop and begins no later step
 
   bool live() const { return incarnation.value != 0 && !expired && !left; }
 };
@@ -112,6 +113,12 @@ class Membership {
   // Returns the processes that an operator drains and that have not left, in ascending order of
   // their workers.
   std::vector<Process> Retired() const;
+  // Records that a process was asked to stop before STEP. Does nothing for a process that is not the
+  // worker's newest one.
+  void Stop(WorkerId worker, Incarnation incarnation, Step step);
+  // Returns the largest step before which a process was asked to stop, if every live process was
+  // asked to; nullopt if one goes on.
+  std::optional<Step> StopStep() const;
   // Extends every lease by PAUSE, during which this server was suspended: the processes were not
   // silent, the server did not hear them.
   void ExtendLeases(absl::Duration pause);

@@ -49,6 +49,23 @@ TEST_F(MembershipTest, ANewProcessTakesOverWhenTheLeaseEnds) {
   EXPECT_EQ(membership_.Renew(kW, {2}, At(12)), LeaseState::kRenewed);
 }
 
+TEST_F(MembershipTest, AllLiveProcessesStopBeforeTheLargestOfTheirSteps) {
+  for (const uint32_t w : {0u, 1u, 2u}) {
+    ASSERT_TRUE(membership_.Assign(WorkerId{w}, At(0), At(0)).ok());
+  }
+  EXPECT_EQ(membership_.StopStep(), std::nullopt);
+  membership_.Stop(WorkerId{0}, {1}, Step{7});
+  membership_.Stop(WorkerId{1}, {1}, Step{8});
+  membership_.Stop(WorkerId{2}, {9}, Step{9});
+  EXPECT_EQ(membership_.StopStep(), std::nullopt) << "worker 2 goes on";
+  EXPECT_TRUE(membership_.Leave(WorkerId{2}, {1}).ok());
+  EXPECT_EQ(membership_.StopStep(), Step{8});
+  EXPECT_TRUE(membership_.Leave(WorkerId{1}, {1}).ok());
+  EXPECT_EQ(membership_.StopStep(), Step{8}) << "worker 1 has pushed step 7";
+  ASSERT_TRUE(membership_.Assign(WorkerId{1}, At(1), At(1)).ok());
+  EXPECT_EQ(membership_.StopStep(), std::nullopt) << "a new process goes on";
+}
+
 TEST_F(MembershipTest, AProcessThatLeavesFreesItsNumberAtOnce) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_TRUE(membership_.Leave(kW, {1}).ok());
