@@ -20,7 +20,8 @@
 
 #include "absl/time/time.h"
 #include "common/ids.h"
-#include "experiments/cluster/event_queue.h"
+#include "common/time/executor.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/task_pool.h"
 
 namespace thinwire::lab {
@@ -46,20 +47,20 @@ class Exchange {
 class Processors {
  public:
   // QUEUE must outlive this object.
-  Processors(size_t worker_count, EventQueue& queue) : free_(worker_count), queue_(queue) {}
+  Processors(size_t worker_count, VirtualTime& queue) : free_(worker_count), queue_(queue) {}
 
   // Calls THEN when the processor of WORKER has done WORK. If the processor is free and WORK is 0,
   // calls THEN at once.
-  void Run(size_t worker, absl::Duration work, std::function<void()> then) {
-    const absl::Duration begin = std::max(free_[worker], queue_.now());
+  void Run(size_t worker, absl::Duration work, Executor::Task then) {
+    const absl::Duration begin = std::max(free_[worker], queue_.elapsed());
     free_[worker] = begin + work;
-    if (free_[worker] == queue_.now()) return then();
+    if (free_[worker] == queue_.elapsed()) return then();
     queue_.At(free_[worker], std::move(then));
   }
 
  private:
   std::vector<absl::Duration> free_;  // when the processor has done all work
-  EventQueue& queue_;
+  VirtualTime& queue_;
 };
 
 // Calls RUN with 0, 1, ..., COUNT - 1 on the threads of POOL and waits for all calls.

@@ -14,7 +14,7 @@ constexpr size_t kEntryBytes = 8;
 }  // namespace
 
 GtopkTree::GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-                     const CodecCosts& costs, EventQueue& queue, Network& network,
+                     const CodecCosts& costs, VirtualTime& queue, Network& network,
                      std::function<void(size_t worker)> done)
     : schedule_(std::move(schedule)),
       costs_(costs),
@@ -41,7 +41,7 @@ void GtopkTree::Begin(size_t worker) {
                   });
 }
 
-void GtopkTree::Send(size_t from, size_t to, Step step, std::function<void()> delivered) {
+void GtopkTree::Send(size_t from, size_t to, Step step, Executor::Task delivered) {
   network_.Send(from, to, EntryCount(step) * kEntryBytes, std::move(delivered));
 }
 

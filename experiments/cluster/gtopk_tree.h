@@ -22,8 +22,9 @@
 
 #include "client/encode/push_schedule.h"
 #include "common/ids.h"
+#include "common/time/executor.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
-#include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/exchange.h"
 #include "experiments/cluster/network.h"
 #include "experiments/peer_tree.h"
@@ -37,7 +38,7 @@ class GtopkTree final : public Exchange {
   // and decodes the entries of each message. Worker w is machine w of NETWORK. QUEUE and NETWORK
   // must outlive the tree. REQUIRES: WORKER_COUNT is a power of two.
   GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-            const CodecCosts& costs, EventQueue& queue, Network& network,
+            const CodecCosts& costs, VirtualTime& queue, Network& network,
             std::function<void(size_t worker)> done);
 
   void Begin(size_t worker) override;
@@ -59,7 +60,7 @@ class GtopkTree final : public Exchange {
   size_t EntryCount(Step step) const;
   // Returns the number of rounds in which WORKER receives.
   size_t RoundCount(size_t worker) const;
-  void Send(size_t from, size_t to, Step step, std::function<void()> delivered);
+  void Send(size_t from, size_t to, Step step, Executor::Task delivered);
   // Merges the next message of WORKER if it has arrived. After the last one, sends the result on.
   void MergeNext(size_t worker);
   // WORKER has the result of the whole tree: sends it to the senders of its rounds from ROUND - 1

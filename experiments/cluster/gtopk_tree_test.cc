@@ -59,7 +59,7 @@ std::vector<std::vector<float>> RandomGradients(size_t worker_count, uint64_t st
 // Runs STEPS exchanges of random gradients. Returns the sum of the magnitudes of all values that
 // are neither applied nor in a residual at the end, as a part of the magnitudes of all gradients.
 double MissingMass(size_t worker_count, uint64_t steps) {
-  EventQueue queue;
+  VirtualTime queue;
   Network network(std::vector<LinkSpec>(worker_count), queue);
   GtopkTree tree(kValueCount, worker_count, Schedule(), CodecCosts({}), queue, network,
                  [](size_t) {});
@@ -93,13 +93,13 @@ TEST(GtopkTreeTest, TimeOfAStepFollowsTheFormula) {
   const double message = 100e-6 + 8.0 * 8 * kDensity * kValueCount / 1e6;
   size_t rounds = 0;
   for (const size_t workers : {1, 2, 4, 8, 16, 32}) {
-    EventQueue queue;
+    VirtualTime queue;
     Network network(std::vector<LinkSpec>(workers, link), queue);
     size_t done_count = 0;
     absl::Duration last;
     GtopkTree tree(kValueCount, workers, Schedule(), CodecCosts({}), queue, network, [&](size_t) {
       ++done_count;
-      last = queue.now();
+      last = queue.elapsed();
     });
     for (size_t w = 0; w < workers; ++w) tree.Begin(w);
     while (!queue.empty()) queue.RunNext();
@@ -111,7 +111,7 @@ TEST(GtopkTreeTest, TimeOfAStepFollowsTheFormula) {
 }
 
 TEST(GtopkTreeTest, WorkersSelectAndMergeInVirtualTime) {
-  EventQueue queue;
+  VirtualTime queue;
   Network network(std::vector<LinkSpec>(2), queue);
   std::vector<absl::Duration> done(2);
   Machines machines;
@@ -120,7 +120,7 @@ TEST(GtopkTreeTest, WorkersSelectAndMergeInVirtualTime) {
   cost.set_encode_ns_per_value(1);
   cost.set_decode_ns_per_value(10);
   GtopkTree tree(kValueCount, 2, Schedule(), CodecCosts(machines), queue, network,
-                 [&](size_t worker) { done[worker] = queue.now(); });
+                 [&](size_t worker) { done[worker] = queue.elapsed(); });
   tree.Begin(0);
   tree.Begin(1);
   while (!queue.empty()) queue.RunNext();
@@ -129,7 +129,7 @@ TEST(GtopkTreeTest, WorkersSelectAndMergeInVirtualTime) {
 }
 
 TEST(GtopkTreeTest, WarmupBeginsWithLargerMessages) {
-  EventQueue queue;
+  VirtualTime queue;
   Network network(std::vector<LinkSpec>(2), queue);
   std::vector<uint64_t> sent;
   const PushWarmup warmup = {.density = {.part = 0.5, .first = 0.1}};

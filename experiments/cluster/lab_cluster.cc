@@ -183,7 +183,7 @@ void LabCluster::Finish(WorkerId worker, bool leaves) {
 
 void LabCluster::TuneRule(const Event& event, const Effects& effects) {
   const Shard& first = servers_[partition_.server(ShardId{0}).value]->shard(ShardId{0});
-  const std::optional<RuleEvent> change = lead_.Applied(event, effects, first, queue_.now());
+  const std::optional<RuleEvent> change = lead_.Applied(event, effects, first, queue_.elapsed());
   if (!change.has_value()) return;
   record_->Announced(*change);
   // Later, because a server is applying an event now.
@@ -207,7 +207,7 @@ void LabCluster::RoundClosed() {
   for (const ShardId shard : partition_.ShardsOf(ServerId{0})) {
     shards.push_back(&servers_[0]->shard(shard));
   }
-  const std::optional<Deal> deal = lead_.RoundClosed(shards, queue_.now());
+  const std::optional<Deal> deal = lead_.RoundClosed(shards, queue_.elapsed());
   if (!deal.has_value()) return;
   std::vector<Deal> deals = deals_ == nullptr ? std::vector<Deal>() : *deals_;
   deals.push_back(*deal);

@@ -19,9 +19,9 @@
 #include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
-#include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/lab_lead.h"
 #include "experiments/cluster/lab_server.h"
 #include "experiments/cluster/lab_worker.h"
@@ -62,7 +62,7 @@ class LabCluster {
 
   const RunSpec& spec() const { return spec_; }
   const Partition& partition() const { return partition_; }
-  absl::Duration now() const { return queue_.now(); }
+  absl::Duration now() const { return queue_.elapsed(); }
   // Returns the number of steps and of examples of the whole run.
   Step end() const { return Step{pool_->own().steps()}; }
   uint64_t examples() const { return pool_->own().examples(); }
@@ -106,7 +106,7 @@ class LabCluster {
   const std::vector<GroupUpdate> updates_;  // by parameter group
   const ComputeTimes times_;
   const CodecCosts costs_;
-  EventQueue queue_;
+  VirtualTime queue_;
   Network network_;
   const size_t first_server_;
   LabLead lead_;

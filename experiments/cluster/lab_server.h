@@ -28,8 +28,8 @@
 #include "common/memory/byte_chain.h"
 #include "common/partition.h"
 #include "common/spec/job_spec.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
-#include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/learning_task.h"
 #include "experiments/cluster/shard_turns.h"
 #include "server/core/effects.h"
@@ -58,7 +58,7 @@ class LabServer {
     const CodecCosts& costs;
     uint64_t planned_examples = 0;
     std::optional<uint64_t> imposed_staleness;
-    EventQueue& queue;
+    VirtualTime& queue;
     // Sends FRAME to a worker and calls DELIVERED when it has arrived.
     std::function<void(ServerId, WorkerId, ByteChain frame, std::function<void()> delivered)> send;
     // Called after every event of a shard.

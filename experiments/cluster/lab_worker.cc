@@ -137,7 +137,7 @@ void LabWorker::Compute() {
     if (entry.kind == Parameters::MOVE) continue;  // an exact delta has no codec
     decode += shared_.costs.Decode(entry.payload, shared_.partition.value_count(entry.shard));
   }
-  const absl::Duration begin = shared_.queue.now() + decode;
+  const absl::Duration begin = shared_.queue.elapsed() + decode;
   const uint64_t passes = shared_.pool.own().pass_count(options_.worker, step_);
   // A deal may have increased the passes of a step.
   const uint64_t step_passes = std::max(shared_.task.step_passes(), passes);

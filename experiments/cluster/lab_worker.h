@@ -39,9 +39,9 @@
 #include "common/memory/byte_chain.h"
 #include "common/partition.h"
 #include "common/spec/task_spec.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
-#include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/learning_task.h"
 #include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
@@ -64,7 +64,7 @@ class LabWorker {
     const std::shared_ptr<const std::vector<Deal>>& deals;
     // Worker 0, the evaluator, measures its encoding errors from this step on; nullopt: never.
     std::optional<Step> measured_from;
-    EventQueue& queue;
+    VirtualTime& queue;
     TaskPool& pool;
     std::function<void(WorkerId, ServerId, ByteChain frame)> send;
     // Called when a worker begins a step that it computes for TIME, and when its gradient is ready.

@@ -23,7 +23,7 @@ struct Flow {
   struct Message {
     uint64_t number;
     double bits;
-    std::function<void()> delivered;
+    Executor::Task delivered;
   };
 
   size_t out;  // directions
@@ -86,9 +86,9 @@ LinkSpec LinkOf(const Link& link) {
 }
 
 struct Network::State {
-  State(std::vector<LinkSpec> links, EventQueue& queue);
+  State(std::vector<LinkSpec> links, VirtualTime& queue);
 
-  void Send(size_t from, size_t to, uint64_t bytes, std::function<void()> delivered);
+  void Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered);
 
   // Adds FLOW to its directions and its group, or removes it. A flow that becomes or remains the
   // only one of a direction changes its group.
@@ -111,7 +111,7 @@ struct Network::State {
   void StepAt(absl::Duration when);
 
   const std::vector<LinkSpec> links;
-  EventQueue& queue;
+  VirtualTime& queue;
   std::vector<Direction> directions;  // out and in of machine 0, of machine 1, ...
   absl::node_hash_map<std::pair<size_t, size_t>, Flow> flows;  // by sender and receiver
   std::map<GroupKey, Group> groups;
@@ -122,7 +122,7 @@ struct Network::State {
   uint64_t step_number = 0;  // of the scheduled step; earlier ones are void
 };
 
-Network::State::State(std::vector<LinkSpec> l, EventQueue& q)
+Network::State::State(std::vector<LinkSpec> l, VirtualTime& q)
     : links(std::move(l)), queue(q), directions(2 * links.size()), sent_bytes(links.size()) {
   for (size_t i = 0; i < directions.size(); ++i) {
     const double rate = links[i / 2].bits_per_second;
@@ -130,7 +130,7 @@ Network::State::State(std::vector<LinkSpec> l, EventQueue& q)
   }
 }
 
-void Network::State::Send(size_t from, size_t to, uint64_t bytes, std::function<void()> delivered) {
+void Network::State::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {
   if (from == to) return queue.After(absl::ZeroDuration(), std::move(delivered));
   sent_bytes[from] += bytes;
   const auto [place, added] = flows.try_emplace({from, to});
@@ -148,7 +148,7 @@ void Network::State::Send(size_t from, size_t to, uint64_t bytes, std::function<
       {message_count++, 8.0 * static_cast<double>(bytes), std::move(delivered)});
   if (flow.messages.size() == 1) {
     Start(flow);
-    StepAt(queue.now());
+    StepAt(queue.elapsed());
   }
 }
 
@@ -192,9 +192,9 @@ void Network::State::Join(Flow& flow, double bits) {
   flow.group = &place->second;
   if (added) {
     flow.group->key = key;
-    flow.group->since = queue.now();
+    flow.group->since = queue.elapsed();
   }
-  flow.end = flow.group->ClockAt(queue.now()) + bits;
+  flow.end = flow.group->ClockAt(queue.elapsed()) + bits;
   flow.group->flows[{flow.end, flow.messages.front().number}] = &flow;
   flow.group->SetNext();
 }
@@ -202,7 +202,7 @@ void Network::State::Join(Flow& flow, double bits) {
 double Network::State::Leave(Flow& flow) {
   Group& group = *flow.group;
   flow.group = nullptr;
-  const double bits = std::max(flow.end - group.ClockAt(queue.now()), 0.0);
+  const double bits = std::max(flow.end - group.ClockAt(queue.elapsed()), 0.0);
   group.flows.erase({flow.end, flow.messages.front().number});
   if (group.flows.empty()) {
     groups.erase(GroupKey(group.key));
@@ -230,7 +230,7 @@ void Network::State::Step() {
 }
 
 void Network::State::EndMessages() {
-  const absl::Duration now = queue.now();
+  const absl::Duration now = queue.elapsed();
   std::map<uint64_t, Flow*> ended;  // by the number of the message
   for (auto& [key, group] : groups) {
     if (group.next > now) continue;
@@ -312,19 +312,19 @@ void Network::State::Assign(Group& group, double rate) {
     directions[i].open -= group.flows.size();
   }
   if (group.rate != rate) {
-    group.clock = group.ClockAt(queue.now());
-    group.since = queue.now();
+    group.clock = group.ClockAt(queue.elapsed());
+    group.since = queue.elapsed();
     group.rate = rate;
   }
   group.SetNext();
 }
 
-Network::Network(std::vector<LinkSpec> links, EventQueue& queue)
+Network::Network(std::vector<LinkSpec> links, VirtualTime& queue)
     : state_(std::make_unique<State>(std::move(links), queue)) {}
 
 Network::~Network() = default;
 
-void Network::Send(size_t from, size_t to, uint64_t bytes, std::function<void()> delivered) {
+void Network::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {
   state_->Send(from, to, bytes, std::move(delivered));
 }
 

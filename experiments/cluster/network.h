@@ -22,12 +22,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "experiments/cluster/event_queue.h"
+#include "common/time/executor.h"
+#include "common/time/virtual_time.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire::lab {
@@ -45,7 +45,7 @@ LinkSpec LinkOf(const Link& link);
 class Network {
  public:
   // LINKS has one element per machine. QUEUE must outlive the network.
-  Network(std::vector<LinkSpec> links, EventQueue& queue);
+  Network(std::vector<LinkSpec> links, VirtualTime& queue);
   // REQUIRES: QUEUE runs no function afterwards.
   ~Network();
   Network(const Network&) = delete;
@@ -54,7 +54,7 @@ class Network {
   // Sends BYTES from machine FROM to machine TO and calls DELIVERED when the last bit has arrived.
   // A message of a machine to itself takes no time. REQUIRES: FROM and TO are below the number of
   // links.
-  void Send(size_t from, size_t to, uint64_t bytes, std::function<void()> delivered);
+  void Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered);
 
   // Returns the bytes that the machine has sent, without messages to itself.
   uint64_t sent_bytes(size_t machine) const;

@@ -23,7 +23,7 @@ struct Wire {
   void Send(size_t from, size_t to, uint64_t bytes) {
     const int message = message_count++;
     network.Send(from, to, bytes, [this, message] {
-      arrivals.push_back({message, absl::ToDoubleSeconds(queue.now())});
+      arrivals.push_back({message, absl::ToDoubleSeconds(queue.elapsed())});
     });
   }
   void SendAt(double seconds, size_t from, size_t to, uint64_t bytes) {
@@ -34,7 +34,7 @@ struct Wire {
     return arrivals;
   }
 
-  EventQueue queue;
+  VirtualTime queue;
   Network network;
   int message_count = 0;
   std::vector<std::pair<int, double>> arrivals;  // number of the message, seconds

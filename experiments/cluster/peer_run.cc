@@ -21,9 +21,9 @@
 #include "common/median.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
-#include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/exchange.h"
 #include "experiments/cluster/gtopk_tree.h"
 #include "experiments/cluster/network.h"
@@ -142,7 +142,7 @@ class PeerRun {
   const Schedule& schedule_;
   const uint64_t planned_examples_;
 
-  EventQueue queue_;
+  VirtualTime queue_;
   Network network_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<Worker> workers_;
@@ -243,9 +243,9 @@ void PeerRun::BeginStep(size_t w) {
   const WorkerId id{static_cast<uint32_t>(w)};
   const uint64_t passes = pool_.own().pass_count(id, worker.step);
   const absl::Duration computing =
-      times_.OfStep(id, worker.step, spec_.job.task.step_passes(), passes, queue_.now()) +
+      times_.OfStep(id, worker.step, spec_.job.task.step_passes(), passes, queue_.elapsed()) +
       worker.delay;
-  worker.begin = queue_.now();
+  worker.begin = queue_.elapsed();
   computing_ += computing;
   const client::GradientClip clip(spec_.job.push.gradient_clip,
                                   static_cast<uint32_t>(workers_.size()), worker.gradient.size());
@@ -264,7 +264,7 @@ void PeerRun::EndStep(size_t w) {
     status_ = UpdateParameters(worker.step);
     if (!status_.ok()) return;
   }
-  step_times_.push_back(queue_.now() - worker.begin);
+  step_times_.push_back(queue_.elapsed() - worker.begin);
   ++worker.step;
   if (++ended_count_ == workers_.size()) {
     ended_count_ = 0;
@@ -309,7 +309,7 @@ absl::Status PeerRun::UpdateParameters(Step step) {
 
 RunResult::Point PeerRun::Now() const {
   RunResult::Point point;
-  point.set_seconds(absl::ToDoubleSeconds(queue_.now()));
+  point.set_seconds(absl::ToDoubleSeconds(queue_.elapsed()));
   point.set_step(updated_steps_);
   point.set_examples(examples_);
   point.set_updates(updates_);

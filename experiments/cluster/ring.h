@@ -27,8 +27,8 @@
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
-#include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/exchange.h"
 #include "experiments/cluster/network.h"
 
@@ -51,7 +51,7 @@ class Ring final : public Exchange {
   // Worker w is machine w of NETWORK and sends to worker w + 1. QUEUE and NETWORK must outlive the
   // ring. REQUIRES: CODEC is dense; value_count >= worker_count >= 1.
   Ring(size_t value_count, size_t worker_count, std::unique_ptr<const Codec> codec,
-       const CodecCosts& costs, EventQueue& queue, Network& network,
+       const CodecCosts& costs, VirtualTime& queue, Network& network,
        std::function<void(size_t worker)> done);
 
   void Begin(size_t worker) override;

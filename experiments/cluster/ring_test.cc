@@ -34,11 +34,11 @@ std::vector<std::vector<float>> RandomGradients(size_t worker_count, size_t valu
 std::vector<absl::Duration> DoneTimes(const std::vector<absl::Duration>& begin, size_t value_count,
                                       CodecId codec, const LinkSpec& link,
                                       const Machines& machines = {}) {
-  EventQueue queue;
+  VirtualTime queue;
   Network network(std::vector<LinkSpec>(begin.size(), link), queue);
   std::vector<absl::Duration> done(begin.size(), absl::InfiniteDuration());
   Ring ring(value_count, begin.size(), CodecOf(codec), CodecCosts(machines), queue, network,
-            [&](size_t worker) { done[worker] = queue.now(); });
+            [&](size_t worker) { done[worker] = queue.elapsed(); });
   for (size_t w = 0; w < begin.size(); ++w) queue.At(begin[w], [&ring, w] { ring.Begin(w); });
   while (!queue.empty()) queue.RunNext();
   return done;

@@ -49,7 +49,7 @@ uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters) 
 }
 
 RunRecord::RunRecord(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
-                     EventQueue& queue, TaskPool& pool)
+                     VirtualTime& queue, TaskPool& pool)
     : plan_(plan),
       partition_(partition),
       shards_(std::move(shards)),
@@ -86,9 +86,10 @@ void RunRecord::Adopt(const RunRecord& trial) {
 void RunRecord::Began(WorkerId worker, absl::Duration time) {
   WorkerTimes& times = workers_[worker.value];
   if (times.began.has_value()) {
-    step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(queue_.now() - *times.began)));
+    step_seconds_.push_back(
+        static_cast<float>(absl::ToDoubleSeconds(queue_.elapsed() - *times.began)));
   }
-  times.began = queue_.now();
+  times.began = queue_.elapsed();
   times.computed += time;
 }
 
@@ -116,13 +117,13 @@ void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effect
     if (reached && points + 1 < plan_.tests && !due_.has_value()) due_ = version;
   }
   const auto has_updates = [this](const Shard* s) { return s->version() >= *due_; };
-  if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(queue_.now());
+  if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(queue_.elapsed());
 }
 
 void RunRecord::Announced(const RuleEvent& rule) {
   RuleChange& change = *result_.add_rule_change();
   change.set_step(rule.from.value);
-  change.set_seconds(absl::ToDoubleSeconds(queue_.now()));
+  change.set_seconds(absl::ToDoubleSeconds(queue_.elapsed()));
   if (rule.rule.fold == Fold::kRound) {
     change.set_backup(rule.rule.workers - rule.rule.quorum);
   } else {
@@ -147,7 +148,7 @@ void RunRecord::RecordPoint(absl::Duration when) {
   tests_.push_back(Test());
 }
 
-void RunRecord::Finished(WorkerId worker) { workers_[worker.value].finished = queue_.now(); }
+void RunRecord::Finished(WorkerId worker) { workers_[worker.value].finished = queue_.elapsed(); }
 
 double RunRecord::done() const {
   if (plan_.examples == 0) return 0;

@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/partition.h"
-#include "experiments/cluster/event_queue.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/learning_task.h"
 #include "experiments/cluster/task_pool.h"
 #include "proto/experiment.pb.h"
@@ -41,7 +41,7 @@ class RunRecord {
 
   // PARTITION, SHARDS (by shard number), QUEUE and POOL must outlive this object.
   RunRecord(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
-            EventQueue& queue, TaskPool& pool);
+            VirtualTime& queue, TaskPool& pool);
 
   // Replaces SHARDS. The other workers and servers of the run have taken over, in the same state.
   void Watch(std::vector<const Shard*> shards);
@@ -85,7 +85,7 @@ class RunRecord {
   const Plan plan_;
   const Partition& partition_;
   std::vector<const Shard*> shards_;
-  EventQueue& queue_;
+  VirtualTime& queue_;
   TaskPool& pool_;
   RunResult result_;
   std::vector<WorkerTimes> workers_;

@@ -26,7 +26,7 @@ struct Message {
 // Returns the time of rounds of messages. A machine begins a round when all messages of the round
 // before that it sent or receives have arrived.
 double SecondsOf(size_t machines, const std::vector<std::vector<Message>>& rounds) {
-  EventQueue queue;
+  VirtualTime queue;
   Network network(std::vector<LinkSpec>(machines, {.bits_per_second = 32 / kWire.beta,
                                                    .latency = absl::Seconds(kWire.alpha / 2)}),
                   queue);
@@ -66,7 +66,7 @@ double SecondsOf(size_t machines, const std::vector<std::vector<Message>>& round
   for (const auto& by_machine : missing) {
     EXPECT_TRUE(std::ranges::all_of(by_machine, [](int count) { return count == 0; }));
   }
-  return absl::ToDoubleSeconds(queue.now());
+  return absl::ToDoubleSeconds(queue.elapsed());
 }
 
 class ExchangeTimesTest : public ::testing::TestWithParam<size_t> {};

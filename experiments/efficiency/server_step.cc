@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "common/ids.h"
-#include "experiments/cluster/event_queue.h"
+#include "common/time/virtual_time.h"
 
 namespace thinwire::lab {
 namespace {
@@ -43,7 +43,7 @@ class Simulation {
   // Begins the backward pass of WORKER, and schedules all pushes of the step.
   void Backward(uint32_t worker) {
     Worker& state = workers_[worker];
-    begins_[state.step] = std::max(begins_[state.step], queue_.now());
+    begins_[state.step] = std::max(begins_[state.step], queue_.elapsed());
     if (state.step++ == kSteps) return;
     state.arrived.assign(shard_count(), false);
     state.arrived_count = 0;
@@ -51,10 +51,11 @@ class Simulation {
     state.computing = false;
     const absl::Duration backward = Compute(1 - kForwardPart);
     const absl::Duration encode = absl::Seconds(step_.encode_seconds / shard_count());
-    absl::Duration encoded = queue_.now();
+    absl::Duration encoded = queue_.elapsed();
     for (uint32_t shard = 0; shard < shard_count(); ++shard) {
       const absl::Duration ready =
-          queue_.now() + (step_.overlap ? backward * ((shard + 1.0) / shard_count()) : backward);
+          queue_.elapsed() +
+          (step_.overlap ? backward * ((shard + 1.0) / shard_count()) : backward);
       encoded = std::max(encoded, ready) + encode;
       queue_.At(encoded, [this, worker, shard] { Push(worker, shard); });
     }
@@ -99,7 +100,7 @@ class Simulation {
 
   const ServerStep step_;
   const Partition& partition_;
-  EventQueue queue_;
+  VirtualTime queue_;
   Network network_;
   std::vector<Worker> workers_;
   std::vector<uint32_t> push_counts_;  // by shard

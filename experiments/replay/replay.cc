@@ -16,7 +16,7 @@
 #include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
-#include "experiments/cluster/event_queue.h"
+#include "common/time/virtual_time.h"
 #include "experiments/cluster/run_record.h"
 #include "experiments/cluster/task_pool.h"
 #include "experiments/replay/read_positions.h"
@@ -303,7 +303,7 @@ Step Replay::FinishedSteps() const {
 }
 
 absl::StatusOr<RunResult> Replay::Run() {
-  EventQueue queue;  // stays at its beginning: a recording has no times
+  VirtualTime queue;  // stays at its beginning: a recording has no times
   std::vector<const Shard*> shards;
   for (const ReplayShard& replayed : shards_) shards.push_back(replayed.shard.get());
   RunRecord record({.worker_count = spec_.job.rule.workers,
