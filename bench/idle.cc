@@ -26,6 +26,7 @@
 #include "client/client.h"
 #include "client/transport/grpc_transport.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 
 namespace thinwire {
 namespace {
@@ -42,7 +43,7 @@ class SmallModelWorker {
       : transport_({address}) {
     ClientOptions options;
     options.heartbeat_interval = heartbeat_interval;
-    client_ = *Client::Make(options, {{"w", {256, 256}}}, transport_);
+    client_ = *Client::Make(options, {{"w", {256, 256}}}, transport_, threads_);
     const std::vector<std::span<const float>> initial = {gradient_};
     step_ = *client_->Join(initial);
     CHECK(client_->WaitAll().ok());
@@ -57,6 +58,7 @@ class SmallModelWorker {
   }
 
  private:
+  Threads threads_;
   GrpcTransport transport_;
   const std::vector<float> gradient_ = std::vector<float>(size_t{256} * 256, 1e-3f);
   std::unique_ptr<Client> client_;

@@ -32,7 +32,7 @@
 #include "common/exit_code.h"
 #include "common/memory/huge_page_arena.h"
 #include "common/status_macros.h"
-#include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "worker/client_options.h"
@@ -149,13 +149,14 @@ absl::StatusOr<nlohmann::ordered_json> Race(const RaceOptions& race) {
   ClientOptions options = MakeClientOptions(job, {.worker = WorkerId{race.worker},
                                                   .planned_examples = steps * job.rule.workers,
                                                   .planned_steps = steps});
+  Threads threads;
   GrpcTransport transport(addresses);
   text.config.clear_task();
   options.config = text.config;
   HugePageArena arena;
   options.memory = &arena;
   ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
-                   Client::Make(std::move(options), tensors, transport));
+                   Client::Make(std::move(options), tensors, transport, threads));
   const Gradients gradients(tensors, race.worker);
   // All workers use the same initial parameters.
   const Gradients parameters(tensors, 0);
@@ -164,14 +165,13 @@ absl::StatusOr<nlohmann::ordered_json> Race(const RaceOptions& race) {
   ASSIGN_OR_RETURN(Step step, client->Join(initial));
   RETURN_IF_ERROR(client->WaitAll());
 
-  SteadyClock clock;
   WorkerCounters warm;
   std::vector<double> seconds;
   for (uint64_t i = 0; i < steps; ++i) {
     if (i == race.warm_rounds) warm = client->counters();
-    const absl::Time begin = clock.Now();
+    const absl::Time begin = threads.Now();
     ASSIGN_OR_RETURN(step, Round(*client, gradients, step, absl::Seconds(race.compute_seconds)));
-    if (i >= race.warm_rounds) seconds.push_back(absl::ToDoubleSeconds(clock.Now() - begin));
+    if (i >= race.warm_rounds) seconds.push_back(absl::ToDoubleSeconds(threads.Now() - begin));
   }
   const WorkerCounters all = client->counters();
   RETURN_IF_ERROR(client->Leave());

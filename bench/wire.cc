@@ -46,6 +46,7 @@
 #include "client/transport/grpc_transport.h"
 #include "common/memory/huge_page_arena.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "common/tls/authority.h"
 #include "common/tls/identity.h"
 #include "proto/grpc_credentials.h"
@@ -106,7 +107,7 @@ class FixedGradientWorker {
     ClientOptions options;
     options.worker = WorkerId{worker};
     options.memory = &arena_;
-    client_ = *Client::Make(options, tensors, transport_);
+    client_ = *Client::Make(options, tensors, transport_, threads_);
     const std::vector<std::span<const float>> initial(kLayers, *gradients_[0]);
     step_ = *client_->Join(initial);
   }
@@ -123,6 +124,7 @@ class FixedGradientWorker {
 
  private:
   HugePageArena arena_;
+  Threads threads_;
   GrpcTransport transport_;
   std::vector<std::shared_ptr<const std::vector<float>>> gradients_;
   std::unique_ptr<Client> client_;

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
 #include "client/encode/push_schedule.h"
@@ -21,7 +20,6 @@
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_progress.h"
 #include "client/replica/replica.h"
-#include "client/transport/event_loop.h"
 #include "client/transport/join_leave.h"
 #include "client/transport/read_masters.h"
 #include "client/transport/stop_signal.h"
@@ -62,31 +60,34 @@ client::ResidualOwner OwnerOf(const ClientOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
                                                      std::vector<TensorShape> tensors,
-                                                     Transport& transport, const Device* device) {
+                                                     Transport& transport, ExecutorFactory& threads,
+                                                     const Device* device) {
   RETURN_IF_ERROR(PlaceTensors(options.groups, tensors));
   ASSIGN_OR_RETURN(Partition partition,
                    Partition::Make(std::move(tensors), options.shard_size, options.server_count));
   std::unique_ptr<Client> client(
-      new Client(std::move(options), std::move(partition), transport, device));
+      new Client(std::move(options), std::move(partition), transport, threads, device));
   RETURN_IF_ERROR(client->Init());
   return client;
 }
 
 Client::Client(ClientOptions options, Partition partition, Transport& transport,
-               const Device* device)
+               ExecutorFactory& threads, const Device* device)
     : options_(std::move(options)),
       partition_(std::move(partition)),
       transport_(transport),
+      threads_(threads),
       device_(device),
       stop_(std::make_shared<client::StopSignal>()),
-      progress_(std::make_unique<client::StepProgress>(partition_, DrainOfSteps(options_.drain))),
+      progress_(std::make_unique<client::StepProgress>(partition_, DrainOfSteps(options_.drain),
+                                                       threads_)),
       report_(std::make_unique<client::StatusReport>()),
       deals_(std::make_unique<client::DealBook>()) {}
 
 Client::~Client() {
   StopExchange();
   // Finishes the write that StartSaveState has begun.
-  if (writer_ != nullptr) writer_->Run([] {});
+  if (writer_ != nullptr) writer_->Finish();
 }
 
 void Client::StopExchange() {
@@ -108,7 +109,7 @@ absl::Status Client::Init() {
 
 absl::Status Client::MakeEncoder() {
   if (options_.choose.has_value()) {
-    ASSIGN_OR_RETURN(tuner_, client::CodecTuner::Make(partition_, options_, device_, clock_));
+    ASSIGN_OR_RETURN(tuner_, client::CodecTuner::Make(partition_, options_, device_, threads_));
     report_->set_choices(tuner_->choices());
   } else {
     meter_ = std::make_unique<client::WireMeter>();
@@ -169,7 +170,7 @@ absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>
       .call_timeout = 3 * options_.silence + options_.lease,
       .report = [this](const std::string& text) { report_->set_waiting(text); }};
   ASSIGN_OR_RETURN(const std::vector<JoinReply> replies,
-                   client::JoinServers(transport_, clock_, stop_, wait, request,
+                   client::JoinServers(transport_, threads_, stop_, wait, request,
                                        rollback.value_or(Generation())));
   report_->set_waiting("");
   const bool returns = Incarnation{replies[0].incarnation()} == incarnation_;
@@ -229,7 +230,7 @@ bool Client::rolled_back() const { return progress_->rollback().has_value(); }
 absl::StatusOr<std::vector<client::SavedPoint>> Client::OpenStateFolder() {
   std::vector<client::SavedPoint> files;
   if (options_.state_dir.empty()) return files;
-  if (writer_ == nullptr) writer_ = std::make_unique<client::EventLoop>(clock_);
+  if (writer_ == nullptr) writer_ = threads_.Make();
   writer_->Run([] {});  // waits for the write that StartSaveState has begun
   ASSIGN_OR_RETURN(client::StateFolder folder,
                    client::StateFolder::Open(options_.state_dir, options_.worker));
@@ -277,7 +278,7 @@ absl::Status Client::StartResiduals(std::span<const client::SavedPoint> files,
 }
 
 absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinReply>& replies) {
-  loop_ = std::make_shared<client::EventLoop>(clock_);
+  loop_ = threads_.Make();
   exchange_ = std::make_unique<client::Exchange>(client::ExchangeParts{.options = options_,
                                                                        .partition = partition_,
                                                                        .transport = transport_,
@@ -291,7 +292,7 @@ absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinRe
                                                                        .deals = *deals_},
                                                  std::move(request), replies);
   if (device_ == nullptr) return absl::OkStatus();
-  gradient_loop_ = std::make_unique<client::EventLoop>(clock_);
+  gradient_loop_ = threads_.Make();
   absl::Status used;
   loop_->Run([&] { used = device_->Use(); });
   if (used.ok()) gradient_loop_->Run([&] { used = device_->Use(); });
@@ -347,10 +348,10 @@ void Client::BeginStep(Step step, uint32_t examples, float scale) {
 
 template <typename Wait>
 auto Client::CountWait(int field_number, Wait wait) {
-  const absl::Time begin = clock_.Now();
+  const absl::Time begin = threads_.Now();
   report_->BeginWait();
   auto result = wait();
-  report_->EndWait(clock_.Now() - begin, field_number);
+  report_->EndWait(threads_.Now() - begin, field_number);
   return result;
 }
 
@@ -409,14 +410,14 @@ absl::StatusOr<std::optional<Step>> Client::AwaitCommonStop(absl::Duration longe
   }
   report_->set_stops_before(next_);
   const absl::Time end =
-      std::min(absl::Now() + longest, progress_->drain_end() - options_.drain / 2);
+      std::min(threads_.Now() + longest, progress_->drain_end() - options_.drain / 2);
   // A failure does not end the wait for a heartbeat, so each wait is short.
   std::optional<Step> stop;
   do {
     RETURN_IF_ERROR(progress_->failure());
     loop_->Post([this] { exchange_->HeartbeatToLead(); });
-    stop = report_->WaitForStopStep(std::min(options_.heartbeat_interval, end - absl::Now()));
-  } while (!stop.has_value() && absl::Now() < end);
+    stop = report_->WaitForStopStep(std::min(options_.heartbeat_interval, end - threads_.Now()));
+  } while (!stop.has_value() && threads_.Now() < end);
   if (stop.has_value()) progress_->Drain();
   return stop;
 }
@@ -430,7 +431,7 @@ absl::StatusOr<bool> Client::StartDraining(absl::Duration compute_time) {
   });
   RETURN_IF_ERROR(norm.status());
   if (*norm == 0 && !ReturnsPending()) return false;
-  const absl::Duration left = progress_->drain_end() - absl::Now() - compute_time;
+  const absl::Duration left = progress_->drain_end() - threads_.Now() - compute_time;
   const auto fits = [&](size_t bytes_per_value) {
     const auto bytes = static_cast<double>(partition_.value_count() * bytes_per_value);
     return left > (goodput.has_value() ? absl::Seconds(bytes / *goodput) : absl::ZeroDuration());
@@ -512,7 +513,7 @@ absl::Status Client::StartSaveState(WriteBeside beside) {
   writer_->Post([this, copy, beside = std::move(beside)] {
     const absl::Status written = WriteState(copy->point, client::ViewsOf(copy->shards), beside);
     if (!written.ok()) {
-      if (const auto more = failure_lines_.Next(clock_.Now())) {
+      if (const auto more = failure_lines_.Next(threads_.Now())) {
         LOG(ERROR) << "state not saved: " << written.message() << *more;
       }
     }
@@ -546,7 +547,7 @@ absl::Status Client::Leave(bool finished) {
   const absl::Status failure = progress_->failure();
   const absl::Duration patience = failure.ok() ? options_.silence : absl::ZeroDuration();
   const absl::Status left =
-      client::LeaveServers(transport_, clock_, *stop_, patience, std::move(servers), request);
+      client::LeaveServers(transport_, threads_, *stop_, patience, std::move(servers), request);
   return failure.ok() ? left : failure;
 }
 
@@ -601,7 +602,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Client::ReadAverages() {
 absl::StatusOr<std::vector<std::vector<float>>> Client::ReadFromServers(
     const MastersRequest& request) {
   const absl::Duration patience = std::max(options_.silence, options_.server_return);
-  return client::ReadMasters(transport_, clock_, stop_, patience, partition_, request);
+  return client::ReadMasters(transport_, threads_, stop_, patience, partition_, request);
 }
 
 std::span<float> Client::replica(uint32_t tensor) { return replica_->tensor(tensor); }

@@ -4,7 +4,7 @@
 // again with its state, follows servers that continue from an earlier step, and reports a server
 // that does not return as an error that names it.
 //
-//   auto client = Client::Make(options, tensors, transport);
+//   auto client = Client::Make(options, tensors, transport, threads);
 //   // The model uses replica(i) as the memory of its tensor i.
 //   Step step = client->Join(initial);
 //   while (step < last) {
@@ -55,7 +55,7 @@
 #include "client/transport/transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
-#include "common/time/clock.h"
+#include "common/time/executor.h"
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "proto/precision.pb.h"
@@ -66,7 +66,6 @@ namespace thinwire {
 namespace client {
 class CodecTuner;
 class DealBook;
-class EventLoop;
 class Exchange;
 class PushEncoder;
 class Replica;
@@ -79,12 +78,14 @@ class WireMeter;
 
 class Client {
  public:
-  // If DEVICE is not null, the tensors are in the device's memory. TRANSPORT and DEVICE must
-  // outlive the client. Errors: InvalidArgument for options or tensors that describe no valid
-  // partition or codec; errors of the device.
+  // THREADS makes the client's executors and is its clock. If DEVICE is not null, the tensors are
+  // in the device's memory. TRANSPORT, THREADS and DEVICE must outlive the client. Errors:
+  // InvalidArgument for options or tensors that describe no valid partition or codec; errors of the
+  // device.
   static absl::StatusOr<std::unique_ptr<Client>> Make(ClientOptions options,
                                                       std::vector<TensorShape> tensors,
                                                       Transport& transport,
+                                                      ExecutorFactory& threads,
                                                       const Device* device = nullptr);
   ~Client();
   Client(const Client&) = delete;
@@ -278,7 +279,8 @@ class Client {
   WorkerCounters counters() const;
 
  private:
-  Client(ClientOptions options, Partition partition, Transport& transport, const Device* device);
+  Client(ClientOptions options, Partition partition, Transport& transport, ExecutorFactory& threads,
+         const Device* device);
 
   absl::Status Init();
   absl::Status MakeEncoder();
@@ -323,8 +325,8 @@ class Client {
   const ClientOptions options_;
   const Partition partition_;
   Transport& transport_;
+  ExecutorFactory& threads_;
   const Device* const device_;
-  SteadyClock clock_;
   const std::shared_ptr<client::StopSignal> stop_;  // shared with pending calls of the transport
   std::unique_ptr<client::StepProgress> progress_;
   std::unique_ptr<client::StatusReport> report_;
@@ -334,13 +336,13 @@ class Client {
   std::unique_ptr<client::WireMeter> meter_;   // null if the tuner has the meter
   std::unique_ptr<client::PushEncoder> encoder_;
   // The event loop of the exchange; null before Join.
-  std::shared_ptr<client::EventLoop> loop_;
+  std::shared_ptr<Executor> loop_;
   std::unique_ptr<client::Exchange> exchange_;
   // The event loop that waits for gradients that the device still computes; null before Join and
   // for a client without a device.
-  std::unique_ptr<client::EventLoop> gradient_loop_;
+  std::unique_ptr<Executor> gradient_loop_;
   std::unique_ptr<const client::StateFolder> folder_;
-  std::unique_ptr<client::EventLoop> writer_;     // writes states; null without a state folder
+  std::unique_ptr<Executor> writer_;              // writes states; null without a state folder
   LogLimit failure_lines_{10, absl::Minutes(1)};  // about states that were not saved
   std::atomic<bool> writing_ = false;  // true until the state of StartSaveState is written
   Incarnation incarnation_;            // 0 until the servers are joined

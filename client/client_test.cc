@@ -25,6 +25,7 @@
 #include "client/transport/in_process_transport.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse/index_list.h"
+#include "common/time/thread_executor.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/precision.pb.h"
 
@@ -49,7 +50,7 @@ class ClientTest : public ::testing::Test {
     options.server_count = 2;
     options.shard_size = 4096;
     options.heartbeat_interval = absl::Milliseconds(5);
-    auto made = Client::Make(options, TwoLayers(), transport_);
+    auto made = Client::Make(options, TwoLayers(), transport_, threads_);
     ASSERT_TRUE(made.ok()) << made.status();
     client_ = *std::move(made);
   }
@@ -113,6 +114,7 @@ class ClientTest : public ::testing::Test {
     return servers;
   }();
   InProcessTransport transport_{{servers_[0].get(), servers_[1].get()}};
+  Threads threads_;
   std::vector<std::vector<float>> initial_ = Values(1, 0.25);
   std::unique_ptr<Client> client_;
 };
@@ -265,7 +267,7 @@ TEST_F(ClientTest, AModelOfManyMessagesIsPushedInFullDespiteLosses) {
   InProcessTransport transport({&server});
   ClientOptions options;
   options.heartbeat_interval = absl::Milliseconds(5);
-  const auto client = *Client::Make(options, tensors, transport);
+  const auto client = *Client::Make(options, tensors, transport, threads_);
   const std::vector<float> ones(partition.value_count(), 1);
   const std::vector<std::span<const float>> initial = {ones};
   Step step = *client->Join(initial);
@@ -446,7 +448,7 @@ TEST_F(ClientTest, AJoinMayTakeLongerThanALease) {
   TimeoutTransport transport;
   ClientOptions options;
   options.lease = absl::Minutes(5);
-  auto client = Client::Make(options, TwoLayers(), transport);
+  auto client = Client::Make(options, TwoLayers(), transport, threads_);
   ASSERT_TRUE(client.ok()) << client.status();
   const std::vector<std::span<const float>> initial(initial_.begin(), initial_.end());
   EXPECT_EQ((*client)->Join(initial).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -607,7 +609,7 @@ TEST_F(ClientTest, AServerThatIsAwayDuringEndStepGetsTheWholeGradientAfterItsRet
   ClientOptions options;
   options.heartbeat_interval = absl::Milliseconds(5);
   options.server_return = absl::Minutes(10);
-  const auto client = *Client::Make(options, tensors, transport);
+  const auto client = *Client::Make(options, tensors, transport, threads_);
   const std::vector<float> ones(partition.value_count(), 1);
   const std::vector<std::span<const float>> initial = {ones};
   const Step step = *client->Join(initial);
@@ -731,7 +733,7 @@ TEST_F(ClientTest, AChosenPushCodecIsReportedWithItsReason) {
 
 TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
   const auto error = [&](const ClientOptions& options) {
-    return std::string(Client::Make(options, TwoLayers(), transport_).status().message());
+    return std::string(Client::Make(options, TwoLayers(), transport_, threads_).status().message());
   };
   ClientOptions clip;
   clip.gradient_clip = -1;
@@ -747,11 +749,12 @@ TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
 }
 
 TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
-  EXPECT_FALSE(Client::Make({}, {}, transport_).ok());
-  EXPECT_FALSE(Client::Make({.server_count = 0}, TwoLayers(), transport_).ok());
-  EXPECT_FALSE(Client::Make({.pull = CodecId::kTopK}, TwoLayers(), transport_).ok());
-  EXPECT_FALSE(
-      Client::Make({.push = {.id = CodecId::kTopK, .density = 0}}, TwoLayers(), transport_).ok());
+  EXPECT_FALSE(Client::Make({}, {}, transport_, threads_).ok());
+  EXPECT_FALSE(Client::Make({.server_count = 0}, TwoLayers(), transport_, threads_).ok());
+  EXPECT_FALSE(Client::Make({.pull = CodecId::kTopK}, TwoLayers(), transport_, threads_).ok());
+  EXPECT_FALSE(Client::Make({.push = {.id = CodecId::kTopK, .density = 0}}, TwoLayers(), transport_,
+                            threads_)
+                   .ok());
   Make({});
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -961,7 +964,7 @@ TEST_F(RollbackTest, ARollbackEndsTheWaitForEncoding) {
   ClientOptions options;
   options.heartbeat_interval = absl::Milliseconds(5);
   options.server_return = absl::Minutes(10);
-  const auto client = *Client::Make(options, tensors, transport);
+  const auto client = *Client::Make(options, tensors, transport, threads_);
   const std::vector<float> ones(partition.value_count(), 1);
   const std::vector<std::span<const float>> initial = {ones};
   const Step step = *client->Join(initial);

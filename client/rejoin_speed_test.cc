@@ -20,7 +20,7 @@
 #include "client/transport/grpc_transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
-#include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 
 namespace thinwire {
 namespace {
@@ -35,12 +35,12 @@ TEST(RejoinSpeedTest, StepsGoOnAfterTheServerListensAgain) {
   GrpcTransport transport({absl::StrCat("127.0.0.1:", port)});
   ClientOptions options;
   options.server_return = absl::Minutes(10);
-  const auto client = *Client::Make(options, tensors, transport);
+  Threads threads;
+  const auto client = *Client::Make(options, tensors, transport, threads);
   const std::vector<float> values(partition.value_count(), 1);
   const std::vector<std::span<const float>> initial = {values};
   Step step = *client->Join(initial);
 
-  SteadyClock clock;
   uint64_t restart_count = 0;
   for (const absl::Duration away :
        {absl::Milliseconds(100), absl::Milliseconds(700), absl::Milliseconds(1300),
@@ -52,14 +52,14 @@ TEST(RejoinSpeedTest, StepsGoOnAfterTheServerListensAgain) {
     std::thread restarter([&] {
       absl::SleepFor(away);  // the outage that is measured
       listening = std::make_unique<GrpcTestServer>(server, port);
-      listens = clock.Now();
+      listens = threads.Now();
     });
     client->BeginStep(step, 1);
     client->Ready(0, values);
     EXPECT_TRUE(client->EndStep().ok());
     const absl::StatusOr<Step> next = client->NextStep();
     const absl::Status read = client->WaitAll();
-    const absl::Time end = clock.Now();
+    const absl::Time end = threads.Now();
     restarter.join();
     ASSERT_EQ(listening->port(), port) << "the port is in use";
     ASSERT_TRUE(next.ok()) << next.status();

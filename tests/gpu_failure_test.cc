@@ -6,6 +6,7 @@
 #include "client/gpu/gpu.h"
 #include "client/transport/in_process_transport.h"
 #include "common/spec/rule.h"
+#include "common/time/thread_executor.h"
 #include "gmock/gmock.h"
 #include "kernels/cuda/emulation/runtime.h"
 #include "tests/gpu_worker.h"
@@ -55,8 +56,9 @@ TEST_F(GpuFailureTest, ModelLargerThanDeviceMemoryIsRefused) {
   SmallCluster cluster(Rule::Async(1));
   JobServer servers[] = {JobServer(cluster.job(0)), JobServer(cluster.job(1))};
   InProcessTransport transport({&servers[0], &servers[1]});
-  const auto client =
-      Client::Make({.server_count = 2}, {{"w", {1 << 20, 1 << 10}}}, transport, gpu_.get());
+  Threads threads;
+  const auto client = Client::Make({.server_count = 2}, {{"w", {1 << 20, 1 << 10}}}, transport,
+                                   threads, gpu_.get());
   EXPECT_TRUE(absl::IsResourceExhausted(client.status())) << client.status();
   EXPECT_EQ(client.status().message(), "CUDA: allocate device memory: out of memory");
 }

@@ -11,6 +11,7 @@
 #include "client/transport/in_process_transport.h"
 #include "common/spec/rule.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "gtest/gtest.h"
 #include "tests/job_server.h"
 #include "tests/small_cluster.h"
@@ -51,7 +52,9 @@ std::pair<Tensors, std::string> Train(const Device* device) {
       .server_count = 2,
       .push = {.id = CodecId::kTopK, .density = 0.1, .values = CodecId::kFp8E5m2}};
   options.correction.enabled = true;
-  const auto client = *Client::Make(std::move(options), model->tensors(), transport, device);
+  Threads threads;
+  const auto client =
+      *Client::Make(std::move(options), model->tensors(), transport, threads, device);
   Sampler sampler({.example_count = 64, .workers = 1, .batch_size = 16});
   std::ostringstream output;
   EventPrinter events(output, WorkerId{0});

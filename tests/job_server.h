@@ -10,9 +10,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "client/transport/event_loop.h"
 #include "client/transport/in_process_transport.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "server/edge/job.h"
 
 namespace thinwire {
@@ -43,7 +43,7 @@ class JobServer final : public InProcessServer {
   absl::Mutex mu_;
   // Maps each stream number to the stream's state. Only the thread of loop_ removes elements.
   std::map<uint64_t, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
-  client::EventLoop loop_;  // the thread of this loop makes all calls to sessions
+  ThreadExecutor loop_;  // the thread of this loop makes all calls to sessions
 };
 
 }  // namespace thinwire

@@ -22,6 +22,7 @@
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
+#include "common/time/thread_executor.h"
 #include "config/job_text.h"
 #include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
@@ -66,7 +67,8 @@ absl::StatusOr<WorkerCounters> Train(uint32_t worker, const std::string& address
   options.shard_size = kModel[0].value_count() / kShards;
   options.start_timeout = absl::Minutes(2);
   options.silence = absl::Minutes(2);
-  ASSIGN_OR_RETURN(const auto client, Client::Make(options, kModel, transport));
+  Threads threads;
+  ASSIGN_OR_RETURN(const auto client, Client::Make(options, kModel, transport, threads));
   const auto ones = std::make_shared<const std::vector<float>>(kModel[0].value_count(), 1.0f);
   const std::vector<std::span<const float>> initial = {*ones};
   ASSIGN_OR_RETURN(Step step, client->Join(initial));

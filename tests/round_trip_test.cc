@@ -20,6 +20,7 @@
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
+#include "common/time/thread_executor.h"
 #include "config/job_text.h"
 #include "tests/daemons.h"
 #include "tests/fault_proxy/proxy_thread.h"
@@ -43,7 +44,8 @@ absl::StatusOr<int64_t> RoundTripsOfAStep(const std::string& address, const JobC
   ClientOptions options;
   options.job = "distance";
   options.config = config;
-  ASSIGN_OR_RETURN(const auto client, Client::Make(options, kModel, transport));
+  Threads threads;
+  ASSIGN_OR_RETURN(const auto client, Client::Make(options, kModel, transport, threads));
   const auto ones = std::make_shared<const std::vector<float>>(kModel[0].value_count(), 1.0f);
   const std::vector<std::span<const float>> initial = {*ones};
   ASSIGN_OR_RETURN(Step step, client->Join(initial));

@@ -179,7 +179,7 @@ SmallWorker::SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions o
   options.shard_size = kLeastShardSize;
   options.silence = absl::Minutes(2);
   options.heartbeat_interval = absl::Milliseconds(20);
-  client_ = *Client::Make(options, Model(), *transport_, device);
+  client_ = *Client::Make(options, Model(), *transport_, threads_, device);
 }
 
 Step SmallWorker::Join() {

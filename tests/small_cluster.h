@@ -18,6 +18,7 @@
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
 #include "server/edge/job.h"
@@ -93,6 +94,7 @@ class SmallWorker {
   const uint32_t number_;
   std::vector<std::unique_ptr<JobServer>> servers_;
   std::unique_ptr<InProcessTransport> transport_;
+  Threads threads_;
   std::unique_ptr<Client> client_;
 };
 

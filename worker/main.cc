@@ -37,6 +37,7 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "common/time/trace.h"
 #include "common/time/unix_clock.h"
 #include "common/time/watchdog.h"
@@ -234,11 +235,13 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
   options.tracer = tracer;
   options.data_hash = ContentHash(datasets);
   ASSIGN_OR_RETURN(options.model_file_hash, FileHash(task.model_file));
+  Threads threads;
   GrpcTransport transport(setup.addresses, setup.credentials);
   HugePageArena arena;
   options.memory = &arena;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
-                   Client::Make(std::move(options), model->tensors(), transport, device.gpu.get()));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Client> client,
+      Client::Make(std::move(options), model->tensors(), transport, threads, device.gpu.get()));
   termination.SetCallback([&client] {
     sd_notify(/*unset_environment=*/0, "STOPPING=1");
     client->Stop();
@@ -250,7 +253,6 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
     client->waiting();
     alive();
   });
-  SteadyClock clock;
   const std::optional<AdaptiveSpec>& adaptive = setup.spec.push.adaptive;
   Trainer trainer({.worker = setup.worker,
                    .epochs = task.epochs,
@@ -274,7 +276,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .test = datasets.test,
                    .sampler = sampler,
                    .events = events,
-                   .clock = clock,
+                   .clock = threads,
                    .stop = [&](absl::Duration longest) { return termination.WaitFor(longest); },
                    .tracer = tracer});
   return trainer.Run();

@@ -29,6 +29,7 @@
 #include "common/codec/payload.h"
 #include "common/files/safetensors.h"
 #include "common/spec/local_steps_spec.h"
+#include "common/time/thread_executor.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 #include "proto/worker_event_json.h"
@@ -229,7 +230,7 @@ class TrainerTest : public ::testing::Test {
     options.state_dir = job.state_dir;
     options.push = job.push;
     options.drain = job.drain;
-    const auto client = Client::Make(options, model_.tensors(), transport_).value();
+    const auto client = Client::Make(options, model_.tensors(), transport_, threads_).value();
     Dataset train = NumberedExamples(job.examples);
     if (job.bad_example) train.floats[0] = std::nanf("");
     Sampler sampler({.example_count = static_cast<uint64_t>(job.examples),
@@ -344,6 +345,7 @@ class TrainerTest : public ::testing::Test {
   FakeServer server_{partition_, ServerId{0}};
   SharedServer shared_{server_};
   InProcessTransport transport_{{&shared_}};
+  Threads threads_;
   ManualClock clock_;
   std::ostringstream out_;
 };

@@ -23,6 +23,7 @@
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 
@@ -108,11 +109,11 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   CountableClock clock_;
   Replica replica_{partition_};
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
-  StepProgress progress_{partition_, options_.drain};
+  StepProgress progress_{partition_, options_.drain, clock_};
   StatusReport report_;
   DealBook deals_;
   WireMeter meter_;
-  const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(clock_);
+  const std::shared_ptr<Executor> loop_ = std::make_shared<ThreadExecutor>(clock_);
   const ExchangeParts parts_ = {.options = options_,
                                 .partition = partition_,
                                 .transport = transport_,

@@ -12,9 +12,9 @@
 #include "client/exchange/step_progress.h"
 #include "client/options/client_options.h"
 #include "client/replica/replica.h"
-#include "client/transport/event_loop.h"
 #include "client/transport/transport.h"
 #include "common/partition.h"
+#include "common/time/executor.h"
 
 namespace thinwire::client {
 
@@ -23,7 +23,7 @@ struct ExchangeParts {
   const ClientOptions& options;
   const Partition& partition;
   Transport& transport;
-  std::shared_ptr<EventLoop> loop;
+  std::shared_ptr<Executor> loop;  // shared with pending calls of the transport
   Replica& replica;
   PushEncoder& encoder;
   CodecTuner* tuner;  // null unless the client chooses codecs at run time

@@ -12,6 +12,7 @@
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 
 namespace thinwire::client {
 namespace {
@@ -113,11 +114,11 @@ class ExchangeTest : public ::testing::Test {
   JumpingClock clock_;
   Replica replica_{partition_};
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
-  StepProgress progress_{partition_, absl::ZeroDuration()};
+  StepProgress progress_{partition_, absl::ZeroDuration(), clock_};
   WireMeter meter_;
   StatusReport report_;
   DealBook deals_;
-  const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(clock_);
+  const std::shared_ptr<Executor> loop_ = std::make_shared<ThreadExecutor>(clock_);
   std::unique_ptr<Exchange> exchange_;
 };
 

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/status_macros.h"
 
 namespace thinwire::client {
 
-StepProgress::StepProgress(const Partition& partition, absl::Duration drain)
+StepProgress::StepProgress(const Partition& partition, absl::Duration drain, Clock& clock)
     : drain_(drain),
+      clock_(clock),
       tensors_of_shard_(partition.shard_count()),
       missing_(partition.shard_count(), false),
       missing_of_tensor_(partition.tensors().size(), 0) {
@@ -65,7 +65,7 @@ void StepProgress::RollBack(Generation generation) {
 
 void StepProgress::Stop() {
   absl::MutexLock lock(&mu_);
-  if (!drain_end_.has_value()) drain_end_ = absl::Now() + drain_;
+  if (!drain_end_.has_value()) drain_end_ = clock_.Now() + drain_;
 }
 
 absl::Time StepProgress::drain_end() const {
@@ -91,7 +91,7 @@ absl::Status StepProgress::Wait(absl::FunctionRef<bool()> ready, bool for_pushes
   };
   mu_.Await(absl::Condition(&interrupted));
   if (!ended() && (for_pushes || draining_)) {
-    mu_.AwaitWithDeadline(absl::Condition(&ended), *drain_end_);
+    mu_.AwaitWithTimeout(absl::Condition(&ended), *drain_end_ - clock_.Now());
   }
   if (!failure_.ok()) return failure_;
   return ready() ? absl::OkStatus() : absl::CancelledError("stopped");

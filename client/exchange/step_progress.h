@@ -21,14 +21,15 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/time/clock.h"
 
 namespace thinwire::client {
 
 // Thread-safe.
 class StepProgress {
  public:
-  // DRAIN: the longest time of waits after Stop.
-  StepProgress(const Partition& partition, absl::Duration drain);
+  // DRAIN: the longest time of waits after Stop. CLOCK must outlive this object.
+  StepProgress(const Partition& partition, absl::Duration drain, Clock& clock);
 
   // The event loop calls the six functions below.
   //
@@ -78,6 +79,7 @@ class StepProgress {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const absl::Duration drain_;
+  Clock& clock_;
   // For each shard, the tensors of which the shard contains values.
   std::vector<std::vector<uint32_t>> tensors_of_shard_;
 

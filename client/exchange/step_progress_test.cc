@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "common/time/clock.h"
+
 namespace thinwire::client {
 namespace {
 
@@ -17,7 +19,8 @@ Partition TwoLayers() {
 
 TEST(StepProgressTest, ATensorIsReadyWhenItsLastShardHasArrived) {
   const Partition partition = TwoLayers();
-  StepProgress progress(partition, kGrace);
+  SteadyClock clock;
+  StepProgress progress(partition, kGrace, clock);
   const std::vector<ShardId> shards = partition.ShardsOfTensor(0);
   ASSERT_EQ(shards.size(), 2u);
   for (const ShardId shard : shards) progress.ExpectShard(shard);
@@ -33,7 +36,8 @@ TEST(StepProgressTest, ATensorIsReadyWhenItsLastShardHasArrived) {
 
 TEST(StepProgressTest, VectorsThatShareAShardArriveTogether) {
   const Partition partition = TwoLayers();
-  StepProgress progress(partition, kGrace);
+  SteadyClock clock;
+  StepProgress progress(partition, kGrace, clock);
   ASSERT_EQ(partition.ShardsOfTensor(1), partition.ShardsOfTensor(3));
   progress.ExpectShard(partition.ShardsOfTensor(1)[0]);
   progress.ShardArrived(partition.ShardsOfTensor(3)[0]);
@@ -42,7 +46,8 @@ TEST(StepProgressTest, VectorsThatShareAShardArriveTogether) {
 }
 
 TEST(StepProgressTest, WaitNextReturnsTheNextStep) {
-  StepProgress progress(TwoLayers(), kGrace);
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), kGrace, clock);
   progress.BeginStep();
   progress.StepEncoded();
   progress.StepJudged(Step{8});
@@ -51,7 +56,8 @@ TEST(StepProgressTest, WaitNextReturnsTheNextStep) {
 }
 
 TEST(StepProgressTest, TheFirstFailureEndsEveryWait) {
-  StepProgress progress(TwoLayers(), kGrace);
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), kGrace, clock);
   progress.BeginStep();
   progress.ExpectShard(ShardId{0});
   std::thread loop([&] {
@@ -67,7 +73,8 @@ TEST(StepProgressTest, TheFirstFailureEndsEveryWait) {
 
 TEST(StepProgressTest, AStopEndsWaitsForParametersAtOnce) {
   const Partition partition = TwoLayers();
-  StepProgress progress(partition, kGrace);
+  SteadyClock clock;
+  StepProgress progress(partition, kGrace, clock);
   progress.ExpectShard(partition.ShardsOfTensor(0)[0]);
   std::thread stopper([&] { progress.Stop(); });
   EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
@@ -77,7 +84,8 @@ TEST(StepProgressTest, AStopEndsWaitsForParametersAtOnce) {
 }
 
 TEST(StepProgressTest, APushInFlightIsAwaitedAfterAStop) {
-  StepProgress progress(TwoLayers(), kGrace);
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), kGrace, clock);
   progress.BeginStep();
   progress.Stop();
   std::thread loop([&] {
@@ -90,7 +98,8 @@ TEST(StepProgressTest, APushInFlightIsAwaitedAfterAStop) {
 }
 
 TEST(StepProgressTest, AStoppedWaitForPushesEndsWithTheDrainTime) {
-  StepProgress progress(TwoLayers(), absl::ZeroDuration());
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), absl::ZeroDuration(), clock);
   progress.BeginStep();
   progress.Stop();
   EXPECT_EQ(progress.WaitEncoded(), absl::CancelledError("stopped"));
@@ -100,7 +109,8 @@ TEST(StepProgressTest, AStoppedWaitForPushesEndsWithTheDrainTime) {
 TEST(StepProgressTest, ADrainingWorkerWaitsForParametersAfterAStop) {
   const Partition partition = TwoLayers();
   const ShardId shard = partition.ShardsOfTensor(0)[0];
-  StepProgress progress(partition, kGrace);
+  SteadyClock clock;
+  StepProgress progress(partition, kGrace, clock);
   EXPECT_EQ(progress.drain_end(), absl::InfiniteFuture());
   progress.ExpectShard(shard);
   progress.Stop();
@@ -113,7 +123,8 @@ TEST(StepProgressTest, ADrainingWorkerWaitsForParametersAfterAStop) {
 
 TEST(StepProgressTest, AWaitForParametersEndsWithTheDrainTime) {
   const Partition partition = TwoLayers();
-  StepProgress progress(partition, absl::ZeroDuration());
+  SteadyClock clock;
+  StepProgress progress(partition, absl::ZeroDuration(), clock);
   progress.ExpectShard(ShardId{0});
   progress.Stop();
   progress.Drain();
@@ -121,7 +132,8 @@ TEST(StepProgressTest, AWaitForParametersEndsWithTheDrainTime) {
 }
 
 TEST(StepProgressTest, AFailureIsReportedAlsoAfterAStop) {
-  StepProgress progress(TwoLayers(), kGrace);
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), kGrace, clock);
   progress.ExpectShard(ShardId{0});
   progress.Stop();
   progress.Fail(absl::UnavailableError("server 1"));
@@ -130,7 +142,8 @@ TEST(StepProgressTest, AFailureIsReportedAlsoAfterAStop) {
 
 TEST(StepProgressTest, ARollbackEndsEveryWaitUntilRestart) {
   const Partition partition = TwoLayers();
-  StepProgress progress(partition, kGrace);
+  SteadyClock clock;
+  StepProgress progress(partition, kGrace, clock);
   progress.BeginStep();
   progress.ExpectShard(ShardId{0});
   EXPECT_EQ(progress.rollback(), std::nullopt);
@@ -157,7 +170,8 @@ TEST(StepProgressTest, ARollbackEndsEveryWaitUntilRestart) {
 }
 
 TEST(StepProgressTest, ARollbackAfterAFailureHasNoEffect) {
-  StepProgress progress(TwoLayers(), kGrace);
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), kGrace, clock);
   progress.Fail(absl::UnavailableError("server 1"));
   progress.RollBack(Generation{2});
   EXPECT_EQ(progress.failure(), absl::UnavailableError("server 1"));

@@ -61,13 +61,10 @@ class InProcessTransport::InProcessStream final : public FrameStream {
 };
 
 InProcessTransport::InProcessTransport(std::vector<InProcessServer*> servers)
-    : servers_(std::move(servers)),
-      faults_(servers_.size()),
-      loop_(std::make_shared<client::EventLoop>(clock_)),
-      membership_loop_(clock_) {}
+    : servers_(std::move(servers)), faults_(servers_.size()) {}
 
 InProcessTransport::~InProcessTransport() {
-  membership_loop_.Stop();
+  membership_loop_->Stop();
   loop_->Stop();
 }
 
@@ -157,7 +154,7 @@ void InProcessTransport::BreakAll(ServerId server) {
 }
 
 template <typename Reply>
-void InProcessTransport::Call(client::EventLoop& loop, ServerId server, absl::Duration timeout,
+void InProcessTransport::Call(Executor& loop, ServerId server, absl::Duration timeout,
                               std::function<absl::StatusOr<Reply>(InProcessServer&)> call,
                               Done<Reply> done) {
   loop_->Post([this, &loop, server, timeout, call = std::move(call), done = std::move(done)] {
@@ -175,7 +172,7 @@ void InProcessTransport::Call(client::EventLoop& loop, ServerId server, absl::Du
 void InProcessTransport::Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
                               Done<JoinReply> done) {
   Call<JoinReply>(
-      membership_loop_, server, timeout,
+      *membership_loop_, server, timeout,
       [request](InProcessServer& to) { return to.Join(request); }, std::move(done));
 }
 
@@ -189,7 +186,7 @@ void InProcessTransport::Heartbeat(ServerId server, const HeartbeatRequest& requ
 void InProcessTransport::Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
                                Done<LeaveReply> done) {
   Call<LeaveReply>(
-      membership_loop_, server, timeout,
+      *membership_loop_, server, timeout,
       [request](InProcessServer& to) { return to.Leave(request); }, std::move(done));
 }
 
@@ -198,7 +195,7 @@ void InProcessTransport::Masters(ServerId server, const MastersRequest& request,
                                  Done<std::vector<MastersChunk>> done) {
   using Chunks = absl::StatusOr<std::vector<MastersChunk>>;
   Call<std::vector<MastersChunk>>(
-      membership_loop_, server, timeout,
+      *membership_loop_, server, timeout,
       [request, most_bytes](InProcessServer& to) -> Chunks {
         Chunks chunks = to.Masters(request);
         if (!chunks.ok()) return chunks;

@@ -15,11 +15,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/transport/event_loop.h"
 #include "client/transport/transport.h"
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
-#include "common/time/clock.h"
+#include "common/time/executor.h"
+#include "common/time/thread_executor.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {
@@ -113,20 +113,20 @@ class InProcessTransport final : public Transport {
   void BreakAll(ServerId server);
   // Makes a control CALL to SERVER, which returns the reply for DONE, on LOOP.
   template <typename Reply>
-  void Call(client::EventLoop& loop, ServerId server, absl::Duration timeout,
+  void Call(Executor& loop, ServerId server, absl::Duration timeout,
             std::function<absl::StatusOr<Reply>(InProcessServer&)> call, Done<Reply> done);
 
   const std::vector<InProcessServer*> servers_;
-  SteadyClock clock_;
+  Threads threads_;
   // Only tasks of loop_ use the three members below.
   std::vector<Faults> faults_;
   std::map<uint64_t, Connection> connections_;
   uint64_t next_number_ = 1;
 
   // Shared with every Peer, because servers may call a Peer after the transport is destroyed.
-  const std::shared_ptr<client::EventLoop> loop_;
+  const std::shared_ptr<Executor> loop_ = threads_.Make();
   // Makes the calls of Join, Leave and Masters, in which a server may block.
-  client::EventLoop membership_loop_;
+  const std::unique_ptr<Executor> membership_loop_ = threads_.Make();
 };
 
 }  // namespace thinwire

@@ -18,6 +18,7 @@
 #include "client/transport/in_process_transport.h"
 #include "common/files/crc32c.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "experiments/cluster/run.h"
 #include "experiments/cluster/testing/quadratic_task.h"
 #include "server/edge/direct_peers.h"
@@ -46,8 +47,8 @@ class Servers {
       }
       ServerSettings settings;
       settings.server = ServerId{s};
-      settings.thread_count = 2;
       settings.epoch = Epoch{100 + s};
+      settings.thread_count = 2;
       jobs_.push_back(MakeJob(spec, settings, clock_, std::move(peers)).value());
     }
   }
@@ -96,7 +97,8 @@ void Train(const JobSpec& spec, Servers& servers, WorkerId worker) {
   ClientOptions options = MakeClientOptions(
       spec, {.worker = worker, .planned_examples = task.examples(), .planned_steps = task.steps()});
   options.silence = absl::Minutes(2);
-  const auto client = Client::Make(options, task.tensors(), transport).value();
+  Threads threads;
+  const auto client = Client::Make(options, task.tensors(), transport, threads).value();
   std::vector<std::span<const float>> initial;
   std::vector<std::span<float>> parameters, gradient;
   std::vector<std::vector<float>> memory;

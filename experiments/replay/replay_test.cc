@@ -22,6 +22,7 @@
 #include "common/codec/payload.h"
 #include "common/files/crc32c.h"
 #include "common/time/clock.h"
+#include "common/time/thread_executor.h"
 #include "config/job.h"
 #include "experiments/replay/recording.h"
 #include "kernels/mix_bits.h"
@@ -170,7 +171,8 @@ class RecordedRun {
                                                      .planned_steps = kSteps,
                                                      .state_dir = ""});
     options.config = config_;
-    auto client = Client::Make(options, task.tensors(), transport).value();
+    Threads threads;
+    auto client = Client::Make(options, task.tensors(), transport, threads).value();
     std::vector<std::span<const float>> initial;
     std::vector<std::span<float>> replica;
     std::vector<std::vector<float>> gradient;
