@@ -32,6 +32,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/memory/byte_chain.h"
+#include "common/time/thread_executor.h"
 #include "server/durable/event_log.h"
 #include "server/durable/files.h"
 
@@ -121,8 +122,9 @@ class Comparison {
       : setting_(setting),
         bytes_(SomeBytes(setting.record_bytes)),
         plain_(folder, setting.commit_bytes()) {
-    auto log = EventLog::Open(files_, {.folder = folder, .segment_bytes = kSegmentBytes}, 1,
-                              [](const absl::Status& status) { LOG(FATAL) << status; });
+    auto log =
+        EventLog::Open(files_, {.folder = folder, .segment_bytes = kSegmentBytes}, threads_.Make(),
+                       1, [](const absl::Status& status) { LOG(FATAL) << status; });
     CHECK(log.ok()) << log.status();
     log_ = *std::move(log);
   }
@@ -154,6 +156,7 @@ class Comparison {
   const Setting setting_;
   const std::shared_ptr<const std::vector<std::byte>> bytes_;
   PosixFiles files_;
+  Threads threads_;
   PlainFile plain_;
   Clock::time_point begin_;
   Seconds seconds_;

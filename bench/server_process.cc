@@ -15,6 +15,7 @@
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/listener.h"
 
 namespace thinwire {
@@ -54,7 +55,8 @@ void ServeJob(int pipe, uint32_t workers, const std::string& credentials) {
   options.rule = Rule::Sync(workers);
   options.epoch = Epoch{1};
   options.group_updates = {{*MakeOptimizer({}), *Schedule::Make({})}};
-  Job job(options, clock);
+  JobThreads threads;
+  Job job(options, clock, threads.executors());
   job.StartTicking(absl::Seconds(1));
   const auto listener =
       *Listener::Start(job, "127.0.0.1:0", *Credentials::Load(credentials, std::nullopt));

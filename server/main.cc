@@ -57,6 +57,7 @@
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/lead/grpc_peers.h"
 #include "server/edge/lead/peers.h"
 #include "server/edge/listener.h"
@@ -342,6 +343,7 @@ absl::StatusOr<thinwire::ExitCode> Serve(const Flags& flags) {
   const uint64_t memory_budget = MemoryBudget(flags);
   std::string address = listen;
   std::optional<thinwire::Watchdog> watchdog;
+  thinwire::JobThreads threads(flags.threads);
   for (bool first = true;; first = false) {
     thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
     if (durable.has_value()) {
@@ -356,7 +358,6 @@ absl::StatusOr<thinwire::ExitCode> Serve(const Flags& flags) {
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
                      thinwire::MakeJob(spec,
                                        {.server = thinwire::ServerId{flags.server},
-                                        .thread_count = flags.threads,
                                         .epoch = epoch,
                                         .run = RandomRun(),
                                         .token_key = token_key,
@@ -367,7 +368,7 @@ absl::StatusOr<thinwire::ExitCode> Serve(const Flags& flags) {
                                         .drained = [&signals] { signals.Drain(); },
                                         .tracer = tracer.has_value() ? &*tracer : nullptr,
                                         .memory = &arena},
-                                       clock, std::move(peers)));
+                                       clock, threads.executors(), std::move(peers)));
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
                      StartListener(*job, address, credentials, first));
     job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));

@@ -40,6 +40,7 @@
 #include "proto/grpc_credentials.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/listener.h"
 #include "server/edge/make_job.h"
 #include "server/edge/testing/call_method.h"
@@ -206,8 +207,11 @@ class AccessTest : public testing::Test {
   const std::unique_ptr<TempDir> folder_ = TempDir::Make(testing::TempDir()).value();
   TestAuthority authority_{folder_->PathOf("authority")};
   SteadyClock clock_;
+  JobThreads threads_;
   const std::unique_ptr<Job> job_ =
-      MakeJob(TwoWorkers(), {.epoch = Epoch{5}, .token_key = "secret"}, clock_).value();
+      MakeJob(TwoWorkers(), {.epoch = Epoch{5}, .token_key = "secret"}, clock_,
+              threads_.executors())
+          .value();
   const std::unique_ptr<Listener> listener_ =
       Listener::Start(*job_, "127.0.0.1:0", authority_.Load(kLeadPeer)).value();
 };

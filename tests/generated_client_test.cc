@@ -16,6 +16,7 @@
 #include "proto/control.grpc.pb.h"
 #include "proto/join_tensors.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/listener.h"
 #include "server/edge/make_job.h"
 
@@ -158,7 +159,9 @@ class GeneratedClientTest : public testing::Test {
 
   const Partition partition_ = Partition::Make({{"w", {100, 50}}, {"b", {10}}}, 0, 1).value();
   SteadyClock clock_;
-  const std::unique_ptr<Job> job_ = MakeJob(Spec(), {.epoch = Epoch{kEpoch}}, clock_).value();
+  JobThreads threads_;
+  const std::unique_ptr<Job> job_ =
+      MakeJob(Spec(), {.epoch = Epoch{kEpoch}}, clock_, threads_.executors()).value();
   const std::unique_ptr<Listener> listener_ = Listener::Start(*job_, "127.0.0.1:0").value();
   const std::shared_ptr<grpc::Channel> channel_ =
       grpc::CreateChannel(listener_->address(), grpc::InsecureChannelCredentials());

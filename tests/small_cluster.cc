@@ -99,13 +99,12 @@ SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publi
     options.epoch = Epoch{100 + s};
     options.run = run;
     options.growth = growth;
-    options.thread_count = 2;
     std::unique_ptr<Peers> peers;
     if (s == 0) {
       peers = std::make_unique<DirectPeers>([this](ServerId server) { return &job(server.value); });
     }
     options.group_updates = {{*MakeOptimizer({}), *Schedule::Make({.learning_rate = kRate})}};
-    jobs_.push_back(std::make_unique<Job>(options, clock_, std::move(peers)));
+    jobs_.push_back(std::make_unique<Job>(options, clock_, threads_.executors(), std::move(peers)));
   }
 }
 

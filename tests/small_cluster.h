@@ -22,6 +22,7 @@
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "tests/job_server.h"
 
 namespace thinwire {
@@ -66,6 +67,7 @@ class SmallCluster {
 
  private:
   ManualClock clock_;
+  JobThreads threads_{2};
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 

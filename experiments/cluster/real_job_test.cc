@@ -23,6 +23,7 @@
 #include "experiments/cluster/testing/quadratic_task.h"
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/make_job.h"
 #include "tests/job_server.h"
 #include "worker/client_options.h"
@@ -48,8 +49,8 @@ class Servers {
       ServerSettings settings;
       settings.server = ServerId{s};
       settings.epoch = Epoch{100 + s};
-      settings.thread_count = 2;
-      jobs_.push_back(MakeJob(spec, settings, clock_, std::move(peers)).value());
+      jobs_.push_back(
+          MakeJob(spec, settings, clock_, threads_.executors(), std::move(peers)).value());
     }
   }
 
@@ -81,6 +82,7 @@ class Servers {
 
  private:
   ManualClock clock_;
+  JobThreads threads_{2};
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 

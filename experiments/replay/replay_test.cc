@@ -29,6 +29,7 @@
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/direct_peers.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/make_job.h"
 #include "tests/job_server.h"
 #include "worker/client_options.h"
@@ -133,10 +134,12 @@ class RecordedRun {
         peers =
             std::make_unique<DirectPeers>([this](ServerId id) { return jobs_[id.value].get(); });
       }
-      ServerSettings settings = {.server = ServerId{s}, .thread_count = 2, .epoch = Epoch{1 + s}};
+      ServerSettings settings = {.server = ServerId{s}, .epoch = Epoch{1 + s}};
       settings.config = config;
       settings.durable = DurableOptions{.files = &files_, .folder = folders_.back().path};
-      jobs_.push_back(MakeJob(job_, std::move(settings), clock_, std::move(peers)).value());
+      jobs_.push_back(
+          MakeJob(job_, std::move(settings), clock_, threads_.executors(), std::move(peers))
+              .value());
     }
   }
 
@@ -235,6 +238,7 @@ class RecordedRun {
   const JobConfig config_;
   const JobSpec job_;
   ManualClock clock_;
+  JobThreads threads_{2};
   std::vector<StateFolder> folders_;
   std::vector<std::unique_ptr<Job>> jobs_;
   uint32_t crc_ = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,8 +46,10 @@ struct EventLog::State {
   // Begins the segment of the record `next`. Its name appears together with its complete header, so
   // a crash leaves no segment without a header.
   absl::Status BeginSegment();
-  // The log's thread.
-  void Run();
+  // Calls Write() on the log's thread, unless a call is due.
+  void PostWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Makes all queued records durable.
+  void Write();
   // Makes the records of BATCH durable.
   absl::Status Commit(const std::vector<Entry>& batch);
   // Calls DONE of the records of BATCH and releases their memory.
@@ -67,16 +68,14 @@ struct EventLog::State {
   uint64_t segment_bytes = 0;
 
   mutable absl::Mutex mu;
-  absl::CondVar work;  // signaled when the log's thread has something to do
-  bool stopping ABSL_GUARDED_BY(mu) = false;
+  bool write_is_due ABSL_GUARDED_BY(mu) = false;
   bool ended ABSL_GUARDED_BY(mu) = false;  // failed or closed: later records are dropped
   std::vector<Entry> queue ABSL_GUARDED_BY(mu);
-  LogSequence appended ABSL_GUARDED_BY(mu) = 0;  // the newest record
-  LogSequence durable ABSL_GUARDED_BY(mu) = 0;   // the newest record whose DONE has returned
+  LogSequence durable ABSL_GUARDED_BY(mu) = 0;  // the newest record whose DONE has returned
   LogSequence remove_before ABSL_GUARDED_BY(mu) = 0;
   Counts counts ABSL_GUARDED_BY(mu);
 
-  std::thread thread;
+  const std::unique_ptr<Executor> executor;  // last, because its tasks use the members above
 };
 
 absl::Status EventLog::State::Open() {
@@ -116,29 +115,27 @@ absl::Status EventLog::State::BeginSegment() {
   return absl::OkStatus();
 }
 
-void EventLog::State::Run() {
+void EventLog::State::PostWrite() {
+  if (!std::exchange(write_is_due, true)) executor->Post([this] { Write(); });
+}
+
+void EventLog::State::Write() {
   std::vector<Entry> batch;
-  while (true) {
-    LogSequence remove = 0;
-    {
-      absl::MutexLock lock(&mu);
-      while (queue.empty() && remove_before == 0 && !stopping) work.Wait(&mu);
-      if (queue.empty() && remove_before == 0) {
-        ended = true;
-        return;
-      }
-      batch.swap(queue);
-      remove = std::exchange(remove_before, 0);
-    }
-    if (!batch.empty()) {
-      if (const absl::Status status = Commit(batch); !status.ok()) return Fail(status);
-      Finish(batch);
-      if (segment_bytes >= options.segment_bytes) {
-        if (const absl::Status status = BeginSegment(); !status.ok()) return Fail(status);
-      }
-    }
-    RemoveSegmentsBefore(remove);
+  LogSequence remove = 0;
+  {
+    absl::MutexLock lock(&mu);
+    write_is_due = false;
+    batch.swap(queue);
+    remove = std::exchange(remove_before, 0);
   }
+  if (!batch.empty()) {
+    if (const absl::Status status = Commit(batch); !status.ok()) return Fail(status);
+    Finish(batch);
+    if (segment_bytes >= options.segment_bytes) {
+      if (const absl::Status status = BeginSegment(); !status.ok()) return Fail(status);
+    }
+  }
+  RemoveSegmentsBefore(remove);
 }
 
 absl::Status EventLog::State::Commit(const std::vector<Entry>& batch) {
@@ -197,49 +194,37 @@ void EventLog::State::RemoveSegmentsBefore(LogSequence first) {
 }
 
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(
-    Files& files, EventLogOptions options, LogSequence first,
+    Files& files, EventLogOptions options, std::unique_ptr<Executor> executor, LogSequence first,
     std::function<void(const absl::Status&)> on_failure) {
   auto state = std::unique_ptr<State>(new State{.files = files,
                                                 .options = std::move(options),
                                                 .on_failure = std::move(on_failure),
                                                 .next = first,
-                                                .appended = first - 1,
-                                                .durable = first - 1});
+                                                .durable = first - 1,
+                                                .executor = std::move(executor)});
   RETURN_IF_ERROR(state->Open());
   return std::unique_ptr<EventLog>(new EventLog(std::move(state)));
 }
 
-EventLog::EventLog(std::unique_ptr<State> state) : state_(std::move(state)) {
-  state_->thread = std::thread([state = state_.get()] { state->Run(); });
-}
+EventLog::EventLog(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 EventLog::~EventLog() { Close(); }
 
 void EventLog::Close() {
-  {
-    absl::MutexLock lock(&state_->mu);
-    state_->stopping = true;
-    state_->work.Signal();
-  }
-  if (state_->thread.joinable()) state_->thread.join();
+  state_->executor->Finish();
+  absl::MutexLock lock(&state_->mu);
+  state_->ended = true;
 }
 
 void EventLog::Append(ByteChain record, std::function<void(LogSequence)> done) {
   absl::MutexLock lock(&state_->mu);
   if (state_->ended) return;
-  ++state_->appended;
   state_->queue.push_back({std::move(record), std::move(done)});
-  state_->work.Signal();
+  state_->PostWrite();
 }
 
 void EventLog::Flush() {
-  absl::MutexLock lock(&state_->mu);
-  const LogSequence target = state_->appended;
-  const auto flushed = [this, target] {
-    state_->mu.AssertHeld();
-    return state_->ended || state_->durable >= target;
-  };
-  state_->mu.Await(absl::Condition(&flushed));
+  state_->executor->Run([] {});
 }
 
 LogSequence EventLog::durable() const {
@@ -251,7 +236,7 @@ void EventLog::RemoveBefore(LogSequence first) {
   absl::MutexLock lock(&state_->mu);
   if (state_->ended) return;
   state_->remove_before = std::max(state_->remove_before, first);
-  state_->work.Signal();
+  state_->PostWrite();
 }
 
 EventLog::Counts EventLog::counts() const {

@@ -1,8 +1,9 @@
 // EventLog makes records durable in the order of Append(), several at a time.
 //
-//   Append -> queue -> log thread: write all queued records, flush once -> done of each, in order
+//   Append -> queue -> log's executor: write all queued records, flush once -> done of each, in
+//   order
 //
-// While the log thread flushes, new records queue; the next flush covers all of them (group
+// While the log's executor flushes, new records queue; the next flush covers all of them (group
 // commit). A record's sequence is its position in the log, from 1.
 //
 // A log consists of segments, files named after the sequence of their first record:
@@ -23,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/memory/byte_chain.h"
+#include "common/time/executor.h"
 #include "common/time/trace.h"
 #include "server/durable/files.h"
 
@@ -47,19 +49,20 @@ class EventLog {
   };
 
   // Begins a new segment with the record FIRST, which is 1 for a new log and the result of
-  // ReplayLog for any other. ON_FAILURE is called once, on the log's thread, if the log cannot be
+  // ReplayLog for any other. EXECUTOR writes the log; it is called the log's thread below.
+  // ON_FAILURE is called once, on the log's thread, if the log cannot be
   // written any more; afterwards no record becomes durable and no DONE is called. FILES must
   // outlive the log. Errors: those of the file system; AlreadyExists if the folder has records from
   // FIRST on. REQUIRES: the folder exists, and its name is durable (SyncFolder of its parent).
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(
-      Files& files, EventLogOptions options, LogSequence first,
+      Files& files, EventLogOptions options, std::unique_ptr<Executor> executor, LogSequence first,
       std::function<void(const absl::Status&)> on_failure);
   // Calls Close().
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  // Writes and flushes the queued records, calls their DONE, then ends the log's thread. Records
+  // Writes and flushes the queued records, calls their DONE, then stops the executor. Records
   // that are appended later are dropped. REQUIRES: not called on the log's thread.
   void Close();
   // Appends RECORD. DONE(sequence) is called on the log's thread when the record is durable, in the

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/status_macros.h"
+#include "common/time/thread_executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/log_format.h"
@@ -62,12 +63,17 @@ absl::StatusOr<Texts> Replay(Files& files, LogSequence first = 1, LogSequence* n
   return texts;
 }
 
+std::unique_ptr<Executor> NewThread() {
+  static Threads threads;
+  return threads.Make();
+}
+
 void ExpectNoFailure(const absl::Status& status) { ADD_FAILURE() << status; }
 
 std::unique_ptr<EventLog> OpenLog(Files& files, LogSequence first, uint64_t segment_bytes = 1 << 20,
                                   const std::string& folder = kFolder) {
   EXPECT_TRUE(files.MakeFolder(folder).ok());
-  auto log = EventLog::Open(files, {folder, segment_bytes}, first, ExpectNoFailure);
+  auto log = EventLog::Open(files, {folder, segment_bytes}, NewThread(), first, ExpectNoFailure);
   EXPECT_TRUE(log.ok()) << log.status();
   return *std::move(log);
 }
@@ -93,7 +99,7 @@ class LogHistory {
       return false;
     }
     CheckRecords(*found, next);
-    auto log = EventLog::Open(files_, {kFolder, /*segment_bytes=*/400}, next,
+    auto log = EventLog::Open(files_, {kFolder, /*segment_bytes=*/400}, NewThread(), next,
                               [&](const absl::Status& status) {
                                 EXPECT_TRUE(FileSystemFailed(status)) << status;
                                 ++failure_count_;
@@ -237,9 +243,9 @@ TEST(EventLog, AnErrorNamesTheSegment) {
   FaultyFiles files;
   ASSERT_TRUE(files.MakeFolder(kFolder).ok());
   absl::Status failure;
-  auto log = EventLog::Open(files, {.folder = kFolder}, 1, [&failure](const absl::Status& status) {
-               failure = status;
-             }).value();
+  auto log = EventLog::Open(files, {.folder = kFolder}, NewThread(), 1,
+                            [&failure](const absl::Status& status) { failure = status; })
+                 .value();
   files.SetFreeBytes(0);
   log->Append(Record("lost"), [](LogSequence) {});
   log->Flush();
@@ -256,8 +262,8 @@ TEST(EventLog, RecordsThatAnEndedProcessDidNotFlushAreDurableAfterTheReplay) {
     ASSERT_TRUE(files.MakeFolder(kFolder).ok());
     ASSERT_TRUE(files.SyncFolder("").ok());
     absl::Notification failed;
-    auto ending =
-        EventLog::Open(files, {kFolder}, 1, [&](const absl::Status&) { failed.Notify(); });
+    auto ending = EventLog::Open(files, {kFolder}, NewThread(), 1,
+                                 [&](const absl::Status&) { failed.Notify(); });
     ASSERT_TRUE(ending.ok()) << ending.status();
     files.BeforeSync([&] { files.Crash(); });  // the process ends between writing and flushing
     (*ending)->Append(Record("unflushed"), [](LogSequence) { ADD_FAILURE(); });
@@ -394,11 +400,12 @@ TEST(EventLog, AFailureIsReportedOnceAndEndsFlush) {
   ASSERT_TRUE(files.MakeFolder(kFolder).ok());
   int failure_count = 0;
   absl::Notification failed;
-  auto log = EventLog::Open(files, {.folder = kFolder}, 1, [&](const absl::Status& status) {
-    EXPECT_THAT(std::string(status.message()), HasSubstr("cannot flush"));
-    ++failure_count;
-    failed.Notify();
-  });
+  auto log =
+      EventLog::Open(files, {.folder = kFolder}, NewThread(), 1, [&](const absl::Status& status) {
+        EXPECT_THAT(std::string(status.message()), HasSubstr("cannot flush"));
+        ++failure_count;
+        failed.Notify();
+      });
   ASSERT_TRUE(log.ok()) << log.status();
   files.FailFlushAt(1);
   absl::Notification flushing, go_on;
@@ -466,7 +473,7 @@ TEST(EventLog, ALogDoesNotOverwriteNewerRecords) {
   FaultyFiles files;
   LogOfTenRecords(files);
   for (const LogSequence first : {1, 5, 10}) {
-    const auto log = EventLog::Open(files, {kFolder}, first, ExpectNoFailure);
+    const auto log = EventLog::Open(files, {kFolder}, NewThread(), first, ExpectNoFailure);
     EXPECT_EQ(log.status().code(), absl::StatusCode::kAlreadyExists) << first;
   }
   EXPECT_EQ(Replay(files).value().size(), 10u);

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/time/thread_executor.h"
 #include "server/core/testing/fakes.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
@@ -65,6 +66,7 @@ std::vector<Checkpoint> ReadServers(Files& files) {
 class SavedJobTest : public testing::Test {
  protected:
   FaultyFiles files_;
+  Threads threads_;
   TrainingJob job_{MomentumSetting(), 2, 100};
 };
 
@@ -168,7 +170,9 @@ TEST_F(SavedJobTest, EventsInTheLogAfterTheCheckpointAreNotDropped) {
     server.run.join.mutable_config()->mutable_recovery()->set_durability(Recovery::Durability::log);
   }
   Write(files_, servers);
-  auto log = EventLog::Open(files_, {.folder = Folder(1)}, 1, [](const absl::Status&) {}).value();
+  auto log =
+      EventLog::Open(files_, {.folder = Folder(1)}, threads_.Make(), 1, [](const absl::Status&) {
+      }).value();
   const WorkerId worker{1};
   log->Append(EncodeRecord(MemberRecord{.worker = worker, .assigned = Incarnation{6}}),
               [](LogSequence) {});
@@ -259,7 +263,9 @@ TEST_F(SavedJobTest, WithALogEachServerGoesBackToItsOwnStepAndDropsLaterEvents) 
   job_.Train(3);
   const std::vector<Checkpoint> newest = with_log(job_.Save());
   Write(files_, {newest[0]});
-  auto log = EventLog::Open(files_, {.folder = Folder(0)}, 1, [](const absl::Status&) {}).value();
+  auto log =
+      EventLog::Open(files_, {.folder = Folder(0)}, threads_.Make(), 1, [](const absl::Status&) {
+      }).value();
   const FakeWorker fake{WorkerId{1}, Incarnation{6}};
   log->Append(EncodeRecord(ShardRecord{newest[0].shards[0].shard, fake.Join()}),
               [](LogSequence) {});

@@ -13,6 +13,7 @@
 #include "common/spec/job_spec.h"
 #include "common/time/clock.h"
 #include "proto/frame.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/make_job.h"
 #include "server/edge/testing/test_stream.h"
 
@@ -31,7 +32,7 @@ class AutoRuleTest : public testing::Test {
     spec.rule = rule;
     spec.auto_rule = true;
     spec.lease = absl::Hours(10);
-    job_ = MakeJob(spec, {.thread_count = 2, .epoch = kEpoch}, clock_).value();
+    job_ = MakeJob(spec, {.epoch = kEpoch}, clock_, threads_.executors()).value();
     for (uint32_t w = 0; w < kWorkers; ++w) {
       Pending<JoinReply> joined;
       job_->Join(
@@ -113,6 +114,7 @@ class AutoRuleTest : public testing::Test {
 
   const Partition partition_ = Partition::Make({{"w", {3}}}, 0, 1).value();
   ManualClock clock_;
+  JobThreads threads_{2};
   std::unique_ptr<Job> job_;
   std::vector<std::unique_ptr<TestStream>> streams_;
   uint64_t step_ = 0;

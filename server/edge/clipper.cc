@@ -40,7 +40,7 @@ void Clipper::Applied(ShardId shard, const Effects& effects) {
   const std::optional<FullRound> sum = shards_->Add(shard.value, *part);
   if (!sum.has_value()) return;
   // Posted with the lock held, so that the reports keep their order.
-  post_([this, sum = *sum, full = newest_full_ == sum->step] { Report(sum, full); });
+  control_.Post([this, sum = *sum, full = newest_full_ == sum->step] { Report(sum, full); });
 }
 
 void Clipper::Report(const FullRound& part, bool full) {
@@ -87,7 +87,7 @@ void Clipper::CallServers() {
   for (const ServerId server : others_) {
     if (!called_.insert(server).second) continue;
     parts_.peers->Clip(server, request, [this, server](absl::StatusOr<ClipReply> reply) {
-      post_([this, server, reply = std::move(reply)] { OnReply(server, reply); });
+      control_.Post([this, server, reply = std::move(reply)] { OnReply(server, reply); });
     });
   }
 }
@@ -128,7 +128,7 @@ void Clipper::Close(const FullRound& sum) {
   if (waiting_ != sum.step) return;
   const ClipEvent event = {sum.step, ClipFactor(limit_, sum.squared_norm)};
   parts_.apply(event, [this, step = sum.step] {
-    post_([this, step] {
+    control_.Post([this, step] {
       if (waiting_ == step) waiting_.reset();
       EndCloses(absl::InfinitePast());
     });

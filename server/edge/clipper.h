@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/time/executor.h"
 #include "proto/control.pb.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
@@ -41,9 +42,6 @@ class Clipper {
   // How long WhenClosed waits, from its first call on. A lost server may never report its part.
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // Runs a function later, on the control thread. Thread-safe.
-  using Post = std::function<void(std::function<void()>)>;
-
   // The parts of the job that are used. They must outlive this object. PEERS may be null except at
   // the lead of several servers.
   struct Parts {
@@ -57,9 +55,9 @@ class Clipper {
     std::function<void(const ClipEvent& event, std::function<void()> then)> apply;
   };
 
-  // LIMIT is the largest norm. REQUIRES: LIMIT is above 0.
-  Clipper(double limit, Parts parts, Post post)
-      : limit_(limit), parts_(std::move(parts)), post_(std::move(post)) {}
+  // LIMIT is the largest norm. CONTROL, the control thread, must outlive this object. REQUIRES: LIMIT is above 0.
+  Clipper(double limit, Parts parts, Executor& control)
+      : limit_(limit), parts_(std::move(parts)), control_(control) {}
 
   // An event at SHARD had EFFECTS. Called on the strand of the shard. Thread-safe.
   void Applied(ShardId shard, const Effects& effects) ABSL_LOCKS_EXCLUDED(mu_);
@@ -94,7 +92,7 @@ class Clipper {
 
   const double limit_;
   const Parts parts_;
-  const Post post_;
+  Executor& control_;
 
   absl::Mutex mu_;
   std::optional<RoundSum> shards_ ABSL_GUARDED_BY(mu_);   // set by the first full round

@@ -20,6 +20,7 @@
 #include "proto/frame.h"
 #include "server/edge/clipper.h"
 #include "server/edge/direct_peers.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/make_job.h"
 #include "server/edge/testing/test_stream.h"
 
@@ -56,9 +57,9 @@ class ClippingTest : public testing::Test {
       }
       ServerSettings settings;
       settings.server = ServerId{s};
-      settings.thread_count = 2;
       settings.epoch = kEpoch;
-      jobs_.push_back(MakeJob(spec, settings, clock_, std::move(peers)).value());
+      jobs_.push_back(
+          MakeJob(spec, settings, clock_, threads_.executors(), std::move(peers)).value());
     }
     streams_.resize(workers);
     for (uint32_t w = 0; w < workers; ++w) {
@@ -173,6 +174,7 @@ class ClippingTest : public testing::Test {
 
   Partition partition_ = Partition::Make({{"w", {1}}}, 0, 1).value();
   ManualClock clock_;
+  JobThreads threads_{2};
   uint64_t run_ = 0;
   absl::Mutex mu_;
   std::set<uint32_t> unreachable_ ABSL_GUARDED_BY(mu_);

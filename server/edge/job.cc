@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
@@ -26,10 +24,6 @@ namespace {
 constexpr absl::Duration kWaitNoticeInterval = absl::Seconds(2);
 // A server that has forgotten the newest rule follows an older one for up to this time.
 constexpr absl::Duration kReminderInterval = absl::Seconds(1);
-
-uint32_t ThreadCount(uint32_t wanted) {
-  return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
-}
 
 ShardOptions ShardOptionsOf(const JobOptions& options) {
   return {.rule = options.rule,
@@ -60,9 +54,11 @@ absl::Status Stopping() { return absl::UnavailableError("this server is stopping
 
 }  // namespace
 
-Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
+Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
+         std::unique_ptr<Peers> peers)
     : options_(std::move(options)),
       clock_(clock),
+      unix_clock_(executors.unix_clock),
       memory_plan_{.budget_bytes = options_.memory_budget_bytes,
                    .worker_count = options_.rule.workers},
       tokens_(options_.name, options_.server == ServerId{0} ? options_.token_key : ""),
@@ -84,11 +80,10 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                  [this](WorkerId worker, Incarnation incarnation) {
                    control_.Post([=, this] { RenewLease(worker, incarnation); });
                  }},
-      shards_pool_(ThreadCount(options_.thread_count)),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
              frames_,
              {.groups = options_.group_updates,
-              .pool = shards_pool_,
+              .strands = executors.shards,
               .streams = streams_,
               .counters = counters_,
               .journal = journal_,
@@ -106,13 +101,14 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                 .epoch = options_.epoch},
       membership_(options_.rule.max_workers, options_.lease, options_.generation),
       job_match_(options_.config),
-      stored_(identity_, {model_, membership_, job_match_, admission_, dealer_, scaler_, journal_}),
+      stored_(identity_, {model_, membership_, job_match_, admission_, dealer_, scaler_, journal_,
+                          executors.threads}),
       last_wait_notices_(clock.Now()),
       last_reminder_(clock.Now()),
       // A shorter pause expires no lease, because a worker sends about three heartbeats per lease.
-      control_(clock, /*limit=*/options_.lease / 2,
+      control_(executors.threads.Make(), clock, /*limit=*/options_.lease / 2,
                [this](absl::Duration pause) { ExcusePause(pause); }),
-      admission_(AdmissionOf(options_), options_.server_count, peers.get(), control_.post(),
+      admission_(AdmissionOf(options_), options_.server_count, peers.get(), control_,
                  [this] {
                    stored_.RecordLead([](const absl::Status& recorded) {
                      if (!recorded.ok()) LOG(WARNING) << "admitted servers: " << recorded.message();
@@ -120,7 +116,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                  }),
       dealer_(options_.rule.workers, options_.lease),
       deal_lead_(
-          dealer_, model_, clock, [this] { return scaler_.rule(); }, control_.post(),
+          dealer_, model_, clock, [this] { return scaler_.rule(); }, control_,
           [this](const Deal& deal, const StoredState::Recorded& then) {
             stored_.RecordDeal(deal, then);
           },
@@ -134,7 +130,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
       // process that continues stays below this one.
       scaler_(
           options_.rule, options_.server_count, identity_.leads() ? options_.epoch.value : 0,
-          peers.get(), control_.post(),
+          peers.get(), control_,
           {.request =
                [this] {
                  SetModeRequest request;
@@ -155,7 +151,8 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                     .fold = options_.rule.fold,
                     .server_count = options_.server_count,
                     .tracer = options_.tracer},
-                   {identity_, model_, stored_, journal_, clock, peers.get()}, control_.post()),
+                   {identity_, model_, stored_, journal_, clock, peers.get(), executors.background},
+                   control_),
       clipper_(
           options_.clip_norm > 0
               ? std::make_unique<Clipper>(
@@ -170,7 +167,7 @@ Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
                                        [this](const ClipEvent& event, std::function<void()> then) {
                                          ApplyToAll(event, std::move(then));
                                        }},
-                    control_.post())
+                    control_)
               : nullptr),
       peers_(std::move(peers)) {}
 
@@ -178,8 +175,7 @@ Job::~Job() {
   control_.Stop();
   checkpoints_.Stop();
   journal_.Stop();
-  // Blocks until all work that was posted to the shards is finished.
-  shards_pool_.join();
+  if (const auto model = model_.Get()) model->Finish();
 }
 
 absl::Status Job::Recover() {
@@ -442,7 +438,7 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   reply.set_epoch(identity_.epoch.value);
   reply.set_fenced(incarnation < membership_.of(worker).incarnation);
   reply.set_unix_micros(
-      absl::ToUnixMicros(options_.tracer == nullptr ? absl::Now() : options_.tracer->Now()));
+      absl::ToUnixMicros(options_.tracer == nullptr ? unix_clock_.Now() : options_.tracer->Now()));
   if (const auto step = checkpoints_.announced()) reply.set_checkpoint_step(step->value);
   for (WorkerId live : membership_.Live()) reply.add_live(live.value);
   if (leads() && model_.Get() != nullptr) {
@@ -684,7 +680,7 @@ void Job::Status(Done<StatusReply> done) {
   control_.Post([this, done = std::move(done)] {
     GatherStatus({identity_, options_.insecure, model_, membership_, scaler_, deal_lead_,
                   precision_.get(), checkpoints_, counters_, frames_, journal_, clock_},
-                 control_.post(), done);
+                 control_, done);
   });
 }
 

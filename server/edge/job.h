@@ -28,7 +28,6 @@
 #ifndef THINWIRE_SERVER_EDGE_JOB_H_
 #define THINWIRE_SERVER_EDGE_JOB_H_
 
-#include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -48,6 +47,7 @@
 #include "common/spec/schedule_spec.h"
 #include "common/text/problems.h"
 #include "common/time/clock.h"
+#include "common/time/executor.h"
 #include "common/time/log_limit.h"
 #include "common/time/trace.h"
 #include "proto/control.pb.h"
@@ -58,7 +58,7 @@
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
 #include "server/edge/clipper.h"
-#include "server/edge/control_thread.h"
+#include "server/edge/control_executor.h"
 #include "server/edge/job_checkpoints.h"
 #include "server/edge/job_identity.h"
 #include "server/edge/job_match.h"
@@ -108,14 +108,13 @@ struct JobOptions {
   RunId run{1};           // the run that server 0 begins; not 0; the other servers ignore it
   std::string token_key;  // the key of this run's tokens; "": the job makes no tokens
   Generation generation{1};
-  uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
   // The memory that this process may use (memory_plan.h).
   uint64_t memory_budget_bytes = std::numeric_limits<uint64_t>::max();
   std::optional<DurableOptions> durable;  // nullopt: the state is lost with the process
   bool insecure = false;  // the server listens for other machines without credentials
   // Called when an operator drains this server: the owner of the job is to stop it and to exit.
   std::function<void()> drained = [] {};
-  // Records the server's activities. HeartbeatReply.unix_micros is the time of its clock. Must
+  // Records the server's activities. HeartbeatReply.unix_micros is then the time of its clock. Must
   // outlive the job; null: no trace.
   Tracer* tracer = nullptr;
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
@@ -123,14 +122,23 @@ struct JobOptions {
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
+// Make the executors of a job.
+struct JobExecutors {
+  ExecutorFactory& threads;     // the control thread and the log
+  ExecutorFactory& background;  // the writer of checkpoints, which uses time that training leaves
+  ExecutorFactory& shards;      // the strands of the shards
+  Clock& unix_clock;  // counts from the Unix epoch: the time of HeartbeatReply.unix_micros
+};
+
 class Job {
  public:
   template <typename Reply>
   using Done = std::function<void(absl::StatusOr<Reply>)>;
 
-  // CLOCK must outlive the job. REQUIRES: OPTIONS have an update for each group, at least for group
-  // 0; PEERS is set for server 0 of several servers.
-  Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers = nullptr);
+  // CLOCK, which measures leases, and EXECUTORS must outlive the job. REQUIRES: OPTIONS have an
+  // update for each group, at least for group 0; PEERS is set for server 0 of several servers.
+  Job(JobOptions options, Clock& clock, const JobExecutors& executors,
+      std::unique_ptr<Peers> peers = nullptr);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -278,6 +286,7 @@ class Job {
 
   const JobOptions options_;
   Clock& clock_;
+  Clock& unix_clock_;
 
   const MemoryPlan memory_plan_;
   // Thread-safe objects. frames_ is first, because records of the journal hold frames.
@@ -287,9 +296,6 @@ class Job {
   Counters counters_;
   Journal journal_;
   const SessionScope scope_;
-  // Declared before the model, so destroyed after the model, because the strands of the model's
-  // shards use this thread pool.
-  boost::asio::thread_pool shards_pool_;
   ModelSlot model_;
 
   // Only the control thread uses the members from identity_ to checkpoints_, except control_.
@@ -308,7 +314,7 @@ class Job {
   std::optional<absl::Time> disagreed_since_;  // set while CheckAgreed() returns an error
   bool stopping_ = false;
 
-  ControlThread control_;
+  ControlExecutor control_;
 
   Admission admission_;
   Dealer dealer_;  // only the lead uses it

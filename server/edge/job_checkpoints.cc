@@ -67,7 +67,8 @@ void JobCheckpoints::Start(bool recovered) {
                             .retention = durable.retention,
                             .awaits_keep = aligned() && recovered,
                             .tracer = options_.tracer},
-      parts_.journal, parts_.clock, post_, [this] { return parts_.stored.Head(); },
+      parts_.journal, parts_.clock, control_, parts_.writers.Make(),
+      [this] { return parts_.stored.Head(); },
       [this](uint64_t number, const absl::StatusOr<SavedSteps>& result) {
         requests_->Ended(number, result);
       });
@@ -76,7 +77,7 @@ void JobCheckpoints::Start(bool recovered) {
   awaits_rollback_ = recovered && durable.awaits_rollback;
   if (!parts_.identity.leads()) return;
   lead_ = std::make_unique<CheckpointLead>(
-      parts_.identity.job, options_.server_count, parts_.peers, post_,
+      parts_.identity.job, options_.server_count, parts_.peers, control_,
       CheckpointLead::Server{
           .checkpoints = [this] { return OwnCheckpoints(); },
           .roll_back =
@@ -199,7 +200,7 @@ void JobCheckpoints::SaveEverywhere(SaveCheckpointRequest request, const SaveDon
   for (uint32_t s = 1; s < options_.server_count; ++s) {
     parts_.peers->SaveCheckpoint(ServerId{s}, request,
                                  [this, s, sum](absl::StatusOr<SaveCheckpointReply> reply) {
-                                   post_([this, s, sum, reply = std::move(reply)] {
+                                   control_.Post([this, s, sum, reply = std::move(reply)] {
                                      sum->Add(parts_.peers->NameOf(ServerId{s}), reply);
                                    });
                                  });

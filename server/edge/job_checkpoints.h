@@ -26,6 +26,7 @@
 #include "common/ids.h"
 #include "common/spec/rule.h"
 #include "common/time/clock.h"
+#include "common/time/executor.h"
 #include "common/time/trace.h"
 #include "proto/control.pb.h"
 #include "server/edge/job_identity.h"
@@ -42,9 +43,6 @@ namespace thinwire {
 
 class JobCheckpoints {
  public:
-  // Runs a function later, on the control thread. Thread-safe.
-  using Post = std::function<void(std::function<void()>)>;
-
   struct Options {
     std::optional<DurableOptions> durable;
     Fold fold = Fold::kRound;
@@ -60,10 +58,12 @@ class JobCheckpoints {
     Journal& journal;
     Clock& clock;
     Peers* peers;
+    ExecutorFactory& writers;  // makes the executor that writes checkpoints
   };
 
-  JobCheckpoints(Options options, const Parts& parts, Post post)
-      : options_(std::move(options)), parts_(parts), post_(std::move(post)) {}
+  // CONTROL, the control thread, must outlive this object.
+  JobCheckpoints(Options options, const Parts& parts, Executor& control)
+      : options_(std::move(options)), parts_(parts), control_(control) {}
 
   // Begins to make checkpoints. Call after the state on disk is restored, before any other method.
   // RECOVERED: there was a state. REQUIRES: the job is durable.
@@ -142,7 +142,7 @@ class JobCheckpoints {
 
   const Options options_;
   const Parts parts_;
-  const Post post_;
+  Executor& control_;
   std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
   std::unique_ptr<SaveRequests> requests_;      // null: no checkpoints
   std::unique_ptr<CheckpointLead> lead_;        // set at the lead if aligned()

@@ -113,7 +113,7 @@ void AddWorkers(const std::vector<ShardReport>& reports, const Membership& membe
 
 }  // namespace
 
-void GatherStatus(const StatusParts& parts, std::function<void(std::function<void()>)> post,
+void GatherStatus(const StatusParts& parts, Executor& control,
                   std::function<void(StatusReply)> done) {
   StatusReply reply = ServerStatus(parts);
   const std::shared_ptr<const HostedModel> model = parts.model.Get();
@@ -124,9 +124,9 @@ void GatherStatus(const StatusParts& parts, std::function<void(std::function<voi
     return ReportOf(host, shard, worker_count);
   };
   model->ForAllShards<ShardReport>(
-      report, [parts, post = std::move(post), reply = std::move(reply),
+      report, [parts, &control, reply = std::move(reply),
                done = std::move(done)](std::vector<ShardReport> reports) {
-        post([parts, reply, done, reports = std::move(reports)]() mutable {
+        control.Post([parts, reply, done, reports = std::move(reports)]() mutable {
           AddShards(reports, reply);
           AddWorkers(reports, parts.membership, parts.clock.Now(), reply);
           done(std::move(reply));

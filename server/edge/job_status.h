@@ -38,9 +38,8 @@ struct StatusParts {
 };
 
 // Calls DONE with the reply on the control thread, when every shard has reported its state. PARTS
-// must outlive the call of DONE. POST runs a function later, on the control thread. Call on the
-// control thread.
-void GatherStatus(const StatusParts& parts, std::function<void(std::function<void()>)> post,
+// and CONTROL, the control thread, must outlive the call of DONE. Call on the control thread.
+void GatherStatus(const StatusParts& parts, Executor& control,
                   std::function<void(StatusReply)> done);
 
 }  // namespace thinwire

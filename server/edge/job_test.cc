@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/testing/test_stream.h"
 
 namespace thinwire {
@@ -46,12 +47,11 @@ class JobTest : public testing::Test {
     options.rule = rule;
     options.server = ServerId{server};
     options.epoch = kEpoch;
-    options.thread_count = 2;
     options.drained = [this] { drained_.Notify(); };
     options.tracer = tracer_;
     options.group_updates = {
         {MakeOptimizer({}).value(), Schedule::Make({.learning_rate = 0.5}).value()}};
-    job_ = std::make_unique<Job>(options, clock_);
+    job_ = std::make_unique<Job>(options, clock_, threads_.executors());
   }
 
   JoinRequest RequestOf(uint32_t worker, uint64_t incarnation = 0) const {
@@ -136,6 +136,7 @@ class JobTest : public testing::Test {
 
   const Partition partition_ = Partition::Make(kTensors, 0, 1).value();
   ManualClock clock_;
+  JobThreads threads_{2};
   absl::Notification drained_;
   Tracer* tracer_ = nullptr;  // of the next job that Make() makes
   std::unique_ptr<Job> job_;

@@ -19,6 +19,7 @@
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "server/durable/testing/faulty_files.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/make_job.h"
 #include "server/edge/stored_state.h"
 #include "server/edge/testing/call_method.h"
@@ -31,7 +32,9 @@ namespace {
 class ListenerTest : public testing::Test {
  protected:
   SteadyClock clock_;
-  const std::unique_ptr<Job> job_ = MakeJob({}, {.epoch = Epoch{5}}, clock_).value();
+  JobThreads threads_;
+  const std::unique_ptr<Job> job_ =
+      MakeJob({}, {.epoch = Epoch{5}}, clock_, threads_.executors()).value();
   const std::unique_ptr<Listener> listener_ = Listener::Start(*job_, "127.0.0.1:0").value();
   const std::shared_ptr<grpc::Channel> channel_ =
       grpc::CreateChannel(listener_->address(), grpc::InsecureChannelCredentials());
@@ -136,12 +139,14 @@ TEST(ListenerLogTest, EveryCallEndsWhenTheEventLogFails) {
   FaultyFiles files;
   ASSERT_TRUE(files.MakeFolder("/state").ok());
   SteadyClock clock;
+  JobThreads threads;
   absl::Notification failed;
   JobSpec spec;
   spec.recovery.durability = Durability::kLog;
   const DurableOptions durable = {
       .files = &files, .folder = "/state", .log_failed = [&](const auto&) { failed.Notify(); }};
-  const auto job = MakeJob(spec, {.epoch = Epoch{5}, .durable = durable}, clock).value();
+  const auto job =
+      MakeJob(spec, {.epoch = Epoch{5}, .durable = durable}, clock, threads.executors()).value();
   const auto listener = Listener::Start(*job, "127.0.0.1:0").value();
   const auto control = Control::NewStub(
       grpc::CreateChannel(listener->address(), grpc::InsecureChannelCredentials()));
@@ -175,7 +180,8 @@ TEST(ListenerLogTest, EveryCallEndsWhenTheEventLogFails) {
 TEST(ListenerHealthTest, TheServerIsServingUntilItBeginsToStop) {
   grpc::EnableDefaultHealthCheckService(true);  // a setting of the whole process
   SteadyClock clock;
-  const auto job = MakeJob({}, {.epoch = Epoch{5}}, clock).value();
+  JobThreads threads;
+  const auto job = MakeJob({}, {.epoch = Epoch{5}}, clock, threads.executors()).value();
   const auto listener = Listener::Start(*job, "127.0.0.1:0").value();
   grpc::EnableDefaultHealthCheckService(false);
   const auto channel = grpc::CreateChannel(listener->address(), grpc::InsecureChannelCredentials());

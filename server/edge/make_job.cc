@@ -10,7 +10,8 @@
 namespace thinwire {
 
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
-                                             Clock& clock, std::unique_ptr<Peers> peers) {
+                                             Clock& clock, const JobExecutors& executors,
+                                             std::unique_ptr<Peers> peers) {
   Problems problems = spec.Validate();
   problems.Require(settings.server.value < spec.server_count, "server",
                    absl::StrCat("below ", spec.server_count, ", the value of servers"),
@@ -41,7 +42,6 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.epoch = settings.epoch;
   options.run = settings.run;
   options.token_key = std::move(settings.token_key);
-  options.thread_count = settings.thread_count;
   options.memory_budget_bytes = settings.memory_budget_bytes;
   options.memory = settings.memory;
   options.insecure = settings.insecure;
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
     options.durable->failure_interval = spec.recovery.failure_interval;
     ASSIGN_OR_RETURN(options.generation, BeginGeneration(*options.durable, spec.rule.fold));
   }
-  auto job = std::make_unique<Job>(std::move(options), clock, std::move(peers));
+  auto job = std::make_unique<Job>(std::move(options), clock, executors, std::move(peers));
   RETURN_IF_ERROR(job->Recover());
   return job;
 }

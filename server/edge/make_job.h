@@ -24,7 +24,6 @@ namespace thinwire {
 // The settings of one server process, in addition to the JobSpec.
 struct ServerSettings {
   ServerId server;
-  uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
   Epoch epoch;   // identifies this start of the server process; larger than those of earlier starts
   RunId run{1};  // the run that server 0 begins; drawn at random by `main`
   std::string token_key;  // the key of this run's tokens; drawn at random by `main`
@@ -40,12 +39,13 @@ struct ServerSettings {
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 
-// Returns a job, which has recovered the state in settings.durable. CLOCK and settings.memory must
-// outlive the job. PEERS: see Job. Errors: InvalidArgument with the problems of SPEC, or if
+// Returns a job, which has recovered the state in settings.durable. CLOCK, EXECUTORS and settings.memory
+// must outlive the job. PEERS: see Job. Errors: InvalidArgument with the problems of SPEC, or if
 // settings.server is not a server of SPEC, or if server 0 of several servers has no PEERS; errors
 // of Job::Recover.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
-                                             Clock& clock, std::unique_ptr<Peers> peers = nullptr);
+                                             Clock& clock, const JobExecutors& executors,
+                                             std::unique_ptr<Peers> peers = nullptr);
 
 }  // namespace thinwire
 

@@ -4,22 +4,26 @@
 
 #include "absl/status/status.h"
 #include "common/time/clock.h"
+#include "server/edge/job_threads.h"
 
 namespace thinwire {
 namespace {
 
 TEST(MakeJobTest, TheDefaultsMakeAJob) {
   ManualClock clock;
-  EXPECT_TRUE(MakeJob({}, {.epoch = Epoch{1}}, clock).ok());
+  JobThreads threads;
+  EXPECT_TRUE(MakeJob({}, {.epoch = Epoch{1}}, clock, threads.executors()).ok());
 }
 
 TEST(MakeJobTest, EveryProblemIsReported) {
   ManualClock clock;
+  JobThreads threads;
   JobSpec spec;
   spec.optimizer.momentum = 1;
   spec.lease = absl::Seconds(-1);
   EXPECT_EQ(
-      MakeJob(spec, {.server = ServerId{2}, .epoch = Epoch{1}}, clock).status(),
+      MakeJob(spec, {.server = ServerId{2}, .epoch = Epoch{1}}, clock, threads.executors())
+          .status(),
       absl::InvalidArgumentError(
           "lease_seconds: out of range (expected above 0 and at most a year of seconds, got -1)\n"
           "momentum: out of range (expected at least 0 and below 1, got 1)\n"

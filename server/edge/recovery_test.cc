@@ -18,6 +18,7 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/testing/test_stream.h"
 #include "server/edge/worker_tokens.h"
 
@@ -47,7 +48,6 @@ class RecoveryTest : public testing::Test {
     options.epoch = Epoch{++starts_};
     options.run = RunId{1000 + starts_};
     options.token_key = absl::StrCat("key ", starts_);
-    options.thread_count = 2;
     options.durable =
         DurableOptions{.files = &files_,
                        .folder = kFolder,
@@ -57,7 +57,7 @@ class RecoveryTest : public testing::Test {
     options.group_updates = {
         {MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.9}).value(),
          Schedule::Make({.learning_rate = 0.5}).value()}};
-    job_ = std::make_unique<Job>(options, clock_);
+    job_ = std::make_unique<Job>(options, clock_, threads_.executors());
     return job_->Recover();
   }
   void Stop() {
@@ -202,6 +202,7 @@ class RecoveryTest : public testing::Test {
 
   FaultyFiles files_;
   ManualClock clock_;
+  JobThreads threads_{2};
   uint64_t starts_ = 0;
   uint64_t run_ = 0;
   absl::Notification failed_;

@@ -30,6 +30,7 @@
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/lead/rollback_plan.h"
 #include "server/edge/membership.h"
 #include "server/edge/stored_state.h"
@@ -112,7 +113,6 @@ class RollbackTest : public testing::Test {
     options.epoch = Epoch{server.epoch};
     options.run = RunId{1000 + starts_};
     options.token_key = absl::StrCat("key ", starts_);
-    options.thread_count = 1;
     options.lease = lease_;
     options.clip_norm = clip_norm_;
     options.durable = DurableOptions{.files = &server.files,
@@ -145,7 +145,7 @@ class RollbackTest : public testing::Test {
     options.group_updates = {
         {MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.9}).value(),
          Schedule::Make(schedule_).value()}};
-    auto job = std::make_unique<Job>(options, clock_, std::move(peers));
+    auto job = std::make_unique<Job>(options, clock_, threads_.executors(), std::move(peers));
     const absl::Status status = job->Recover();
     absl::MutexLock lock(&mu_);
     server.job = std::move(job);
@@ -474,6 +474,7 @@ class RollbackTest : public testing::Test {
   const Partition partition_ =
       Partition::Make({{"w", {64, 64}}, {"v", {64, 64}}, {"b", {3}}}, 4096, kServers).value();
   ManualClock clock_;
+  JobThreads threads_{1};
   uint64_t starts_ = 0;
   uint64_t run_ = 0;
   Worker w0_ = {.number = 0};

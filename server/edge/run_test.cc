@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
+#include "server/edge/job_threads.h"
 #include "server/edge/lead/admission.h"
 #include "server/edge/testing/test_stream.h"
 
@@ -42,7 +43,6 @@ class RunTest : public testing::Test {
     options.epoch = Epoch{++starts_};
     options.run = RunId{1000 + starts_};
     options.token_key = absl::StrCat("key ", starts_);
-    options.thread_count = 1;
     std::unique_ptr<Peers> peers;
     if (server == 0) {
       peers = std::make_unique<DirectPeers>([this](ServerId id) -> Job* {
@@ -52,7 +52,7 @@ class RunTest : public testing::Test {
     }
     options.group_updates = {
         {MakeOptimizer({}).value(), Schedule::Make({.learning_rate = 0.5}).value()}};
-    auto job = std::make_unique<Job>(options, clock_, std::move(peers));
+    auto job = std::make_unique<Job>(options, clock_, threads_.executors(), std::move(peers));
     absl::MutexLock lock(&mu_);
     jobs_[server].swap(job);
   }
@@ -127,6 +127,7 @@ class RunTest : public testing::Test {
   const Partition partition_ =
       Partition::Make({{"w", {64, 64}}, {"v", {64, 64}}, {"b", {3}}}, 4096, kServers).value();
   ManualClock clock_;
+  JobThreads threads_{1};
   uint64_t starts_ = 0;
   absl::Mutex mu_;
   std::set<uint32_t> unreachable_;  // guarded by mu_

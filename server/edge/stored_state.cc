@@ -67,7 +67,7 @@ absl::StatusOr<LogSequence> StoredState::StartLog(const DurableOptions& options,
   ASSIGN_OR_RETURN(const LogSequence next, ReplayLog(*options.files, folder_, first, replay));
   ASSIGN_OR_RETURN(std::unique_ptr<EventLog> log,
                    EventLog::Open(*options.files, {.folder = folder_, .tracer = options.tracer},
-                                  next, options.log_failed));
+                                   parts_.threads.Make(), next, options.log_failed));
   parts_.journal.Start(std::move(log));
   return next;
 }

@@ -27,6 +27,7 @@
 #include "common/memory/byte_chain.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
+#include "common/time/executor.h"
 #include "common/time/trace.h"
 #include "proto/control.pb.h"
 #include "server/durable/checkpoint.h"
@@ -85,6 +86,7 @@ class StoredState {
     Dealer& dealer;
     Scaler& scaler;
     Journal& journal;
+    ExecutorFactory& threads;  // makes the executor of the log
   };
 
   // IDENTITY is that of the server to which the state belongs. It must outlive this object.

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "common/time/thread_executor.h"
 #include "server/durable/event_log.h"
 #include "server/durable/files.h"
 #include "server/durable/log_format.h"
@@ -86,7 +87,9 @@ void Check(uint8_t options, std::span<const std::byte> input) {
   const std::vector<ByteChain> records = Replay(files, next);
   if (next == 0) return;
   if (Replay(files, again) != records || again != next) abort();
-  auto log = EventLog::Open(files, {.folder = kFolder}, next, [](const absl::Status&) { abort(); });
+  Threads threads;
+  auto log = EventLog::Open(files, {.folder = kFolder}, threads.Make(), next,
+                            [](const absl::Status&) { abort(); });
   if (!log.ok()) abort();
   (*log)->Append(ByteChain(), [&](LogSequence sequence) {
     if (sequence != next) abort();

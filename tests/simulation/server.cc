@@ -48,7 +48,7 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
       membership_(shared.job.rule.max_workers, kLeaseTicks * kTick),
       admitted_(shared.job.server_count),
       scaler_(shared.job.rule, shared.job.server_count, leads() ? epoch.value : 0, peers.get(),
-              PostFunction(),
+              *control_,
               {.request =
                    [this] {
                      SetModeRequest request;
@@ -72,11 +72,7 @@ Server::Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run,
   };
   clipper_ = std::make_unique<Clipper>(
       shared.job.clip_norm, Clipper::Parts{identity_, counters_, peers_.get(), partition, apply},
-      PostFunction());
-}
-
-std::function<void(std::function<void()>)> Server::PostFunction() {
-  return [this](std::function<void()> work) { posted_.push_back(std::move(work)); };
+      *control_);
 }
 
 std::unique_ptr<Shard> Server::NewShard() const {
@@ -518,7 +514,7 @@ void Server::HandleLeave(const ToServer& message, const LeaveRequest& request) {
   };
   SubmitToAll(LeaveEvent{worker, incarnation}, [this, waits, reply] {
     if (!waits) return reply();
-    posted_.push_back([this, reply] { clipper_->WhenClosed(TimeOf(now_), reply); });
+    control_->Post([this, reply] { clipper_->WhenClosed(TimeOf(now_), reply); });
   });
 }
 
@@ -654,11 +650,7 @@ void Server::SendWaitNotices() {
 }
 
 void Server::RunPosted() {
-  while (!posted_.empty()) {
-    const std::function<void()> work = std::move(posted_.front());
-    posted_.pop_front();
-    work();
-  }
+  while (!posted_.empty()) posted_.RunNext();
 }
 
 absl::Status Server::Tick(uint64_t now) {

@@ -14,7 +14,6 @@
 #define THINWIRE_TESTS_SIMULATION_SERVER_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "common/time/virtual_time.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
 #include "server/core/shard.h"
@@ -155,8 +155,6 @@ class Server {
   absl::Status ContinueAlone();
   void JoinMembersAgain();
   std::unique_ptr<Shard> NewShard() const;
-  // Returns a function that runs its argument at the next tick.
-  std::function<void(std::function<void()>)> PostFunction();
 
   void ReceiveFrame(const ToServer& message, const ByteChain& bytes);
   void HandleJoin(const JoinCall& call);
@@ -218,7 +216,8 @@ class Server {
   uint64_t write_again_at_ = 0;    // after a full disk
   std::vector<Step> steps_;        // of the complete aligned checkpoints, ascending
   // Work of the control thread for the next tick.
-  std::deque<std::function<void()>> posted_;
+  VirtualTime posted_;
+  const std::unique_ptr<Executor> control_ = posted_.Make();
   absl::Status store_error_;  // of StoreRule; the process ends
   Counters counters_;
   std::unique_ptr<Clipper> clipper_;  // null: the job has no clip_norm

@@ -24,11 +24,11 @@ absl::Status LostState(ServerId server, Epoch expected, Epoch got) {
       ", got ", got.value, "); restart all servers to begin a new run"));
 }
 
-Admission::Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post,
+Admission::Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Executor& control,
                      std::function<void()> record)
     : common_(std::move(common)),
       peers_(peers),
-      post_(std::move(post)),
+      control_(control),
       record_(std::move(record)),
       epochs_(server_count) {}
 
@@ -58,7 +58,7 @@ void Admission::Ask(uint64_t number) {
     announcement.request.set_epoch(epochs_[s].value);
     peers_->Admit(
         server, announcement.request, [this, number, server](absl::StatusOr<AdmitReply> reply) {
-          post_(
+          control_.Post(
               [this, number, server, reply = std::move(reply)] { OnReply(number, server, reply); });
         });
   }

@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/time/executor.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/peers.h"
 
@@ -41,13 +42,11 @@ class Admission {
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
   using Done = std::function<void(const absl::Status&)>;
-  // Runs a function later, on the thread that uses the Admission. Thread-safe.
-  using Post = std::function<void(std::function<void()>)>;
 
   // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job
-  // with one server, must outlive this object. RECORD stores epochs() and is called after every
-  // change of them.
-  Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post,
+  // with one server, and CONTROL, the control thread, must outlive this object. RECORD stores
+  // epochs() and is called after every change of them.
+  Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Executor& control,
             std::function<void()> record);
 
   // Replaces the run, after the lead has recovered the state of an earlier process.
@@ -88,7 +87,7 @@ class Admission {
 
   AdmitRequest common_;
   Peers* const peers_;
-  const Post post_;
+  Executor& control_;
   const std::function<void()> record_;
   std::vector<Epoch> epochs_;
   std::map<uint64_t, Announcement> announcements_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/testing/inline_executor.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {
@@ -71,8 +72,8 @@ class AdmissionTest : public testing::Test {
 
   HeldPeers peers_;
   int record_count_ = 0;
-  Admission admission_{Common(), 3, &peers_, [](const std::function<void()>& work) { work(); },
-                       [this] { ++record_count_; }};
+  InlineExecutor control_;
+  Admission admission_{Common(), 3, &peers_, control_, [this] { ++record_count_; }};
   std::optional<absl::Status> result_;
 };
 
@@ -165,7 +166,7 @@ TEST_F(AdmissionTest, AServerWithAnotherEpochLostItsState) {
 }
 
 TEST_F(AdmissionTest, AJobWithOneServerAsksNobody) {
-  Admission alone(Common(), 1, nullptr, nullptr, nullptr);
+  Admission alone(Common(), 1, nullptr, control_, nullptr);
   std::optional<absl::Status> result;
   alone.Announce(WorkerId{0}, Incarnation{1}, At(0),
                  [&result](const absl::Status& status) { result = status; });

@@ -33,11 +33,11 @@ ServerCheckpoints CheckpointsOf(const FollowReply& reply) {
 
 }  // namespace
 
-CheckpointLead::CheckpointLead(std::string job, uint32_t server_count, Peers* peers, Post post,
-                               Server server, bool settled, uint64_t keep_every)
+CheckpointLead::CheckpointLead(std::string job, uint32_t server_count, Peers* peers,
+                               Executor& control, Server server, bool settled, uint64_t keep_every)
     : job_(std::move(job)),
       peers_(peers),
-      post_(std::move(post)),
+      control_(control),
       server_(std::move(server)),
       keep_every_(keep_every),
       servers_(server_count),
@@ -78,7 +78,7 @@ void CheckpointLead::Ask() {
     servers_[s].reset();
     peers_->Follow(ServerId{static_cast<uint32_t>(s)}, request,
                    [this, s](absl::StatusOr<FollowReply> reply) {
-                     post_([this, s, reply = std::move(reply)] { OnReply(s, reply); });
+                     control_.Post([this, s, reply = std::move(reply)] { OnReply(s, reply); });
                    });
   }
 }
@@ -181,7 +181,7 @@ void CheckpointLead::Order(const RollbackOrder& order) {
     LOG(INFO) << "rollback: " << peers_->NameOf(server) << " goes back to step " << order.step
               << " under generation " << order.generation;
     peers_->Rollback(server, request, [this, server](const absl::StatusOr<RollbackReply>& reply) {
-      post_([this, server, status = reply.status()] {
+      control_.Post([this, server, status = reply.status()] {
         --pending_count_;
         if (!status.ok()) {
           LOG(WARNING) << "rollback: " << peers_->NameOf(server) << ": " << status.message();

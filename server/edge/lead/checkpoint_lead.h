@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/time/executor.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/peers.h"
 #include "server/edge/lead/rollback_plan.h"
@@ -39,14 +40,12 @@ class CheckpointLead {
     std::function<void(const RollbackOrder&, Returned)> roll_back;
     std::function<void(const absl::Status&)> fail;  // the job cannot go on; called once
   };
-  // Runs a function later, on the thread that uses the CheckpointLead. Thread-safe.
-  using Post = std::function<void(std::function<void()>)>;
 
-  // PEERS, which may be null in a job with one server, must outlive this object. SETTLED: whether
-  // all servers are known to be in the same generation, as at the begin of a run. KEEP_EVERY:
-  // RetentionSpec::every.
-  CheckpointLead(std::string job, uint32_t server_count, Peers* peers, Post post, Server server,
-                 bool settled, uint64_t keep_every = 0);
+  // PEERS, which may be null in a job with one server, and CONTROL, the control thread, must outlive
+  // this object. SETTLED: whether all servers are known to be in the same generation, as at the
+  // begin of a run. KEEP_EVERY: RetentionSpec::every.
+  CheckpointLead(std::string job, uint32_t server_count, Peers* peers, Executor& control,
+                 Server server, bool settled, uint64_t keep_every = 0);
 
   // Calls the other servers and announces the next step, if it is time. The caller makes its own
   // checkpoint at announced(), and keeps those of kept_steps(). INTERVAL is the time between two
@@ -100,7 +99,7 @@ class CheckpointLead {
 
   const std::string job_;
   Peers* const peers_;
-  const Post post_;
+  Executor& control_;
   const Server server_;
   const uint64_t keep_every_;
 

@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "common/time/virtual_time.h"
 #include "server/edge/model/checkpointer.h"
 
 namespace thinwire {
@@ -50,31 +51,27 @@ class FakePeers final : public Peers {
 class CheckpointLeadTest : public testing::Test {
  protected:
   void Make(bool settled, uint64_t keep_every = 0) {
-    lead_.emplace(
-        "train", 2, &peers_, [this](std::function<void()> work) { work_.push_back(work); },
-        CheckpointLead::Server{
-            .checkpoints = [this] { return own_; },
-            .roll_back =
-                [this](const RollbackOrder& order, const CheckpointLead::Returned& done) {
-                  order_ = order;
-                  done(absl::OkStatus());
-                },
-            .fail = [this](const absl::Status& status) { failure_ = status; }},
-        settled, keep_every);
+    lead_.emplace("train", 2, &peers_, *control_,
+                  CheckpointLead::Server{
+                      .checkpoints = [this] { return own_; },
+                      .roll_back =
+                          [this](const RollbackOrder& order, const CheckpointLead::Returned& done) {
+                            order_ = order;
+                            done(absl::OkStatus());
+                          },
+                      .fail = [this](const absl::Status& status) { failure_ = status; }},
+                  settled, keep_every);
   }
   void Tick(absl::Duration after, uint64_t frontier) {
     now_ += after;
     own_.frontier = Step{frontier};
     lead_->Tick(now_, kInterval);
-    while (!work_.empty()) {
-      const auto work = std::move(work_.front());
-      work_.pop_front();
-      work();
-    }
+    while (!time_.empty()) time_.RunNext();
   }
 
   FakePeers peers_;
-  std::deque<std::function<void()>> work_;
+  VirtualTime time_;
+  const std::unique_ptr<Executor> control_ = time_.Make();
   ServerCheckpoints own_ = {.run = kRun, .generation = {1}, .awaits_rollback = false, .steps = {}};
   std::optional<RollbackOrder> order_;
   absl::Status failure_;

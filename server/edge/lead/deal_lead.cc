@@ -13,12 +13,12 @@
 namespace thinwire {
 
 DealLead::DealLead(Dealer& dealer, const ModelSlot& model, Clock& clock, std::function<Rule()> rule,
-                   Post post, Record record, std::unique_ptr<GrowthLead> growth)
+                   Executor& control, Record record, std::unique_ptr<GrowthLead> growth)
     : dealer_(dealer),
       model_(model),
       clock_(clock),
       rule_(std::move(rule)),
-      post_(std::move(post)),
+      control_(control),
       record_(std::move(record)),
       growth_(std::move(growth)) {}
 
@@ -45,8 +45,8 @@ void DealLead::MeasureNoise(const std::shared_ptr<const HostedModel>& model) {
   };
   model->ForAllShards<NoiseEstimate>(
       [](const ShardHost&, const Shard& shard) { return shard.noise(); },
-      [post = post_, update](const std::vector<NoiseEstimate>& shards) {
-        post([update, shards] { update(shards); });
+      [&control = control_, update](const std::vector<NoiseEstimate>& shards) {
+        control.Post([update, shards] { update(shards); });
       });
 }
 
@@ -68,7 +68,7 @@ void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<Worke
               << *more;
   }
   record_(*deal, [this](const absl::Status& recorded) {
-    post_([this, recorded] {
+    control_.Post([this, recorded] {
       if (recorded.ok()) return dealer_.Commit();
       LOG_EVERY_T(WARNING, 10) << "a deal is announced later: " << recorded.message();
       dealer_.Withdraw();

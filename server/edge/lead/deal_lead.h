@@ -18,6 +18,7 @@
 #include "common/ids.h"
 #include "common/spec/rule.h"
 #include "common/time/clock.h"
+#include "common/time/executor.h"
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/dealer.h"
@@ -28,18 +29,15 @@ namespace thinwire {
 
 class DealLead {
  public:
-  // Runs a function later, on the control thread. Thread-safe.
-  using Post = std::function<void(std::function<void()>)>;
-
   // Makes a proposed deal durable, then calls THEN on any thread. After an error, the deal is not
   // announced.
   using Record =
       std::function<void(const Deal& deal, const std::function<void(const absl::Status&)>& then)>;
 
-  // DEALER, MODEL and CLOCK must outlive this object.
+  // DEALER, MODEL, CLOCK and CONTROL, the control thread, must outlive this object.
   // RULE returns the job's newest rule. GROWTH is null if the batch does not grow.
   DealLead(Dealer& dealer, const ModelSlot& model, Clock& clock, std::function<Rule()> rule,
-           Post post, Record record, std::unique_ptr<GrowthLead> growth);
+           Executor& control, Record record, std::unique_ptr<GrowthLead> growth);
 
   // Learns the task of a worker that has joined.
   void AddTask(const JoinRequest& request);
@@ -70,7 +68,7 @@ class DealLead {
   const ModelSlot& model_;
   Clock& clock_;
   const std::function<Rule()> rule_;
-  const Post post_;
+  Executor& control_;
   const Record record_;
   const std::unique_ptr<GrowthLead> growth_;
   bool measures_ = false;  // the shards have not answered yet

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "config/job.h"
 
@@ -32,12 +31,12 @@ Consistency ConsistencyOf(const Rule& rule) {
 
 }  // namespace
 
-Scaler::Scaler(const Rule& rule, uint32_t server_count, uint64_t change, Peers* peers, Post post,
-               Server server)
+Scaler::Scaler(const Rule& rule, uint32_t server_count, uint64_t change, Peers* peers,
+               Executor& control, Server server)
     : first_(rule),
       server_count_(server_count),
       peers_(peers),
-      post_(std::move(post)),
+      control_(control),
       server_(std::move(server)),
       change_(change),
       newest_{rule, {}},
@@ -102,7 +101,7 @@ void Scaler::Scale(uint32_t workers, const Done& done) {
   if (const absl::Status idle = CheckIdle(); !idle.ok()) return done(idle);
   ScaleReply reply;
   reply.set_workers(target_);
-  if (const auto more = change_lines_.Next(absl::Now())) {
+  if (const auto more = change_lines_.Next(control_.Now())) {
     LOG(INFO) << "the operator changes the number of workers from " << target_ << " to " << workers
               << *more;
   }
@@ -193,7 +192,7 @@ void Scaler::Become(const RuleEvent& event, std::function<void()> then) {
   restored_ = false;
   if (event.rule.workers > rule().workers) target_ = event.rule.workers;
   newest_ = event;
-  server_.apply(event, [this, then = std::move(then)] { post_(then); });
+  server_.apply(event, [this, then = std::move(then)] { control_.Post(then); });
 }
 
 void Scaler::Follow(const SetModeRequest& request, const SetModeDone& done) {
@@ -259,7 +258,7 @@ void Scaler::Change(const RuleEvent& event, std::function<void(const absl::Statu
   const auto replies = std::make_shared<Replies>(Replies{server_count_ - 1, absl::OkStatus()});
   for (uint32_t s = 1; s < server_count_; ++s) {
     const auto on_reply = [this, s, replies, finish](const absl::StatusOr<SetModeReply>& reply) {
-      post_([this, s, replies, finish, status = reply.status()] {
+      control_.Post([this, s, replies, finish, status = reply.status()] {
         if (!status.ok()) {
           replies->status.Update(absl::Status(
               status.code(), absl::StrCat(peers_->NameOf(ServerId{s}), ": ", status.message())));

@@ -24,6 +24,7 @@
 #include "common/ids.h"
 #include "common/spec/rule.h"
 #include "common/text/problems.h"
+#include "common/time/executor.h"
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "server/core/event.h"
@@ -35,8 +36,6 @@ class Scaler {
  public:
   using Done = std::function<void(absl::StatusOr<ScaleReply>)>;
   using SetModeDone = std::function<void(absl::StatusOr<SetModeReply>)>;
-  // Runs a function later, on the control thread. Thread-safe.
-  using Post = std::function<void(std::function<void()>)>;
   // This server's actions.
   struct Server {
     // Returns a request of this server, the lead, without a rule: with its job and run.
@@ -62,9 +61,9 @@ class Scaler {
   };
 
   // RULE: the rule of the job file. CHANGE: at the lead, its changes get the numbers above this one;
-  // 0 at another server. PEERS, which may be null except at the lead of several servers, must
-  // outlive this object.
-  Scaler(const Rule& rule, uint32_t server_count, uint64_t change, Peers* peers, Post post,
+  // 0 at another server. PEERS, which may be null except at the lead of several servers, and
+  // CONTROL, the control thread, must outlive this object.
+  Scaler(const Rule& rule, uint32_t server_count, uint64_t change, Peers* peers, Executor& control,
          Server server);
 
   // Sets the rule to that of an earlier process of this server.
@@ -132,7 +131,7 @@ class Scaler {
   const Rule first_;
   const uint32_t server_count_;
   Peers* const peers_;
-  const Post post_;
+  Executor& control_;
   const Server server_;
   uint64_t change_;  // the number of the newest change that this server has sent or received
   RuleEvent newest_;

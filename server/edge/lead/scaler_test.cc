@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/testing/inline_executor.h"
 
 namespace thinwire {
 namespace {
@@ -74,8 +75,7 @@ Consistency ModeOf(Consistency::Mode::Value mode) {
 class ScalerTest : public testing::Test {
  protected:
   Scaler Make(const Rule& rule, uint32_t server_count = 1, uint64_t change = 0) {
-    return Scaler(rule, server_count, change, &peers_,
-                  [](const std::function<void()>& work) { work(); },
+    return Scaler(rule, server_count, change, &peers_, control_,
                   {.request =
                        [] {
                          SetModeRequest request;
@@ -134,6 +134,7 @@ class ScalerTest : public testing::Test {
     scaler.Scale(workers, [this](absl::StatusOr<ScaleReply> reply) { reply_ = std::move(reply); });
   }
 
+  InlineExecutor control_;
   WaitingPeers peers_;
   uint32_t room_ = 100;  // the number of workers whose connections fit
   uint32_t reserved_ = 0;

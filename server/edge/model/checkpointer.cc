@@ -1,11 +1,8 @@
 #include "server/edge/model/checkpointer.h"
 
 #include <glog/logging.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -15,15 +12,6 @@ namespace {
 
 constexpr absl::Duration kFirstInterval = absl::Seconds(10);
 constexpr absl::Duration kShortestInterval = absl::Seconds(1);
-constexpr int kWriterNice = 10;
-
-// Lowers the priority of the calling thread, so that a checkpoint uses processor time that training
-// leaves. On Linux, a nice value belongs to a thread.
-void LowerPriority() {
-  if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kWriterNice) != 0) {
-    PLOG(WARNING) << "cannot lower the priority of the checkpoint writer";
-  }
-}
 
 }  // namespace
 
@@ -35,22 +23,22 @@ absl::Duration AutomaticInterval(std::optional<absl::Duration> cost,
   return std::max(kShortestInterval, absl::Seconds(seconds));
 }
 
-Checkpointer::Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
+Checkpointer::Checkpointer(Files& files, Options options, Journal& journal, Clock& clock,
+                           Executor& control, std::unique_ptr<Executor> writer,
                            std::function<Checkpoint()> head, Ended ended)
     : files_(files),
       options_(std::move(options)),
       journal_(journal),
       clock_(clock),
-      post_(std::move(post)),
+      control_(control),
       head_(std::move(head)),
       ended_(std::move(ended)),
       kept_{.newest_count = options_.awaits_keep ? std::numeric_limits<size_t>::max()
                                                  : options_.retention.newest_count,
             .steps = {},
             .every = options_.retention.every},
-      steps_(ReadSteps()) {
-  boost::asio::post(writer_, LowerPriority);
-}
+      steps_(ReadSteps()),
+      writer_(std::move(writer)) {}
 
 absl::Duration Checkpointer::interval() const {
   if (options_.interval > absl::ZeroDuration()) return options_.interval;
@@ -86,7 +74,7 @@ bool Checkpointer::Start(const HostedModel& model, Step from) {
   saving_ = true;
   newest_from_ = std::max(from, newest_from_.value_or(from));
   const auto saved = [this, from, number = ++started_count_](std::vector<SavedShard> shards) {
-    post_([this, from, number, shards = std::move(shards)]() mutable {
+    control_.Post([this, from, number, shards = std::move(shards)]() mutable {
       Complete(std::move(shards), from, number);
     });
   };
@@ -119,9 +107,8 @@ void Checkpointer::Complete(std::vector<SavedShard> shards, Step from, uint64_t 
   for (const SavedShard& shard : checkpoint.shards) applied = std::min(applied, shard.applied);
   checkpoint.next = applied + 1;
   ++queued_count_;
-  boost::asio::post(writer_,
-                    [this, checkpoint = std::move(checkpoint), kept = kept_, start = clock_.Now(),
-                     number] { Write(checkpoint, kept, start, number); });
+  writer_->Post([this, checkpoint = std::move(checkpoint), kept = kept_, start = clock_.Now(),
+                 number] { Write(checkpoint, kept, start, number); });
 }
 
 void Checkpointer::Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept,
@@ -142,8 +129,8 @@ void Checkpointer::Write(const Checkpoint& checkpoint, const KeptCheckpoints& ke
     saved.least = std::min(frontier, saved.least.value_or(frontier));
     saved.largest = std::max(frontier, saved.largest.value_or(frontier));
   }
-  post_([this, written, saved, number, cost = clock_.Now() - start, bytes = NewestBytes(),
-         steps = ReadSteps()] {
+  control_.Post([this, written, saved, number, cost = clock_.Now() - start, bytes = NewestBytes(),
+                 steps = ReadSteps()] {
     --queued_count_;
     steps_ = steps;
     if (!written.ok()) {
@@ -168,9 +155,9 @@ void Checkpointer::FillIn(StatusReply& reply) const {
 void Checkpointer::RollBack(Step step, Generation generation,
                             std::function<void(const absl::Status&)> done) {
   rolled_back_ = true;
-  boost::asio::post(writer_, [this, step, generation, done = std::move(done)] {
+  writer_->Post([this, step, generation, done = std::move(done)] {
     const absl::Status status = ContinueFrom(files_, options_.folder, step, generation);
-    post_([done, status] { done(status); });
+    control_.Post([done, status] { done(status); });
   });
 }
 

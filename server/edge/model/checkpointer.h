@@ -8,9 +8,9 @@
 #ifndef THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_
 #define THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_
 
-#include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +22,7 @@
 #include "common/ids.h"
 #include "common/spec/recovery_spec.h"
 #include "common/time/clock.h"
+#include "common/time/executor.h"
 #include "common/time/log_limit.h"
 #include "common/time/trace.h"
 #include "proto/control.pb.h"
@@ -59,20 +60,18 @@ class Checkpointer {
     bool awaits_keep = false;
     Tracer* tracer = nullptr;  // null: no trace
   };
-  // Runs a function later, on the control thread. Thread-safe.
-  using Post = std::function<void(std::function<void()>)>;
 
   // Gets the number of a started checkpoint, from 1, when it is on disk or has failed.
   using Ended = std::function<void(uint64_t number, const absl::StatusOr<SavedSteps>&)>;
 
   // HEAD returns a checkpoint without shards; it is called on the control thread when all shards
-  // are saved. ENDED is called there for one checkpoint after the other. FILES, JOURNAL and CLOCK
-  // must outlive this object.
-  Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
-               std::function<Checkpoint()> head, Ended ended);
+  // are saved. ENDED is called there for one checkpoint after the other. WRITER writes the files.
+  // FILES, JOURNAL, CLOCK and CONTROL, the control thread, must outlive this object.
+  Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Executor& control,
+               std::unique_ptr<Executor> writer, std::function<Checkpoint()> head, Ended ended);
   // Blocks until the checkpoints that are queued or being written are complete or have failed. No
   // checkpoint is written afterwards.
-  void Stop() { writer_.join(); }
+  void Stop() { writer_->Finish(); }
   ~Checkpointer() { Stop(); }
 
   // Starts a checkpoint of MODEL, unless the shards of an earlier one are still being saved. Each
@@ -130,7 +129,7 @@ class Checkpointer {
   const Options options_;
   Journal& journal_;
   Clock& clock_;
-  const Post post_;
+  Executor& control_;
   const std::function<Checkpoint()> head_;
   const Ended ended_;
   KeptCheckpoints kept_;
@@ -148,7 +147,7 @@ class Checkpointer {
   uint64_t failed_count_ = 0;
   absl::Duration total_time_;
   uint64_t total_bytes_ = 0;
-  boost::asio::thread_pool writer_{1};
+  const std::unique_ptr<Executor> writer_;  // last, because its tasks use the members above
 };
 
 }  // namespace thinwire

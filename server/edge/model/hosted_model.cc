@@ -59,6 +59,10 @@ Step HostedModel::largest_next() const {
   return largest;
 }
 
+void HostedModel::Finish() const {
+  for (const auto& host : hosts_) host->Finish();
+}
+
 bool HostedModel::open() const {
   return std::ranges::all_of(hosts_, [](const auto& host) { return host->open(); });
 }

@@ -48,8 +48,7 @@ class Gather {
   std::atomic<size_t> missing_count_;
 };
 
-// Immutable and thread-safe; the state of each shard changes on the shard's strand only. Must
-// outlive the threads of the shards' pool.
+// Immutable and thread-safe; the state of each shard changes on the shard's strand only.
 class HostedModel {
  public:
   // OPTIONS apply to every shard, with two exceptions: each shard has its own value_count, and
@@ -88,6 +87,9 @@ class HostedModel {
   // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
   // no shard.
   void SubmitToAll(const Event& event, std::function<void(std::vector<Effects>)> done) const;
+
+  // Blocks until all work that was posted to the shards earlier has returned. Later work never runs.
+  void Finish() const;
 
   // Each shard asks for its first values, or sends its wait notices (ShardHost), later on its
   // strand.

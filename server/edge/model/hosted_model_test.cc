@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
 #include <memory_resource>
@@ -14,6 +13,7 @@
 
 #include "common/memory/live_bytes.h"
 #include "common/time/clock.h"
+#include "common/time/virtual_time.h"
 #include "proto/join_tensors.h"
 #include "server/core/testing/fakes.h"
 
@@ -26,7 +26,7 @@ std::vector<GroupUpdate> PlainUpdates() {
 
 // Applies one dense push to each shard. Returns, for each shard size, the number of values that
 // changed.
-std::map<size_t, size_t> MovedByOnePush(const HostedModel& model, boost::asio::thread_pool& pool) {
+std::map<size_t, size_t> MovedByOnePush(const HostedModel& model) {
   std::map<size_t, size_t> moved;
   for (const auto& host : model.hosts()) {
     const size_t count = host->value_count();
@@ -43,12 +43,12 @@ std::map<size_t, size_t> MovedByOnePush(const HostedModel& model, boost::asio::t
       moved[count] = count - static_cast<size_t>(std::ranges::count(masters, 0.0f));
     });
   }
-  pool.join();
+  model.Finish();
   return moved;
 }
 
 TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
-  boost::asio::thread_pool pool(1);
+  VirtualTime strands;
   const auto updates = PlainUpdates();
   StreamTable streams(1);
   Counters counters;
@@ -57,8 +57,9 @@ TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
   ShardOptions options;
   options.sparse_updates.selection_density = 0.02;
   const HostedModel model(Partition::Make({{"w", {20, 10}}, {"b", {30}}}, 0, 1).value(),
-                          ServerId{0}, options, {updates, pool, streams, counters, journal, clock});
-  EXPECT_EQ(MovedByOnePush(model, pool), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));
+                          ServerId{0}, options,
+                          {updates, strands, streams, counters, journal, clock});
+  EXPECT_EQ(MovedByOnePush(model), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));
 }
 
 // Returns the smallest budget for a model that needs STATE_BYTES in SHARD_COUNT shards.
@@ -71,7 +72,7 @@ uint64_t BudgetFor(uint64_t state_bytes, size_t shard_count) {
 // Joins with a model of one tensor of SHAPE at a server with a budget of BUDGET_BYTES in MEMORY.
 absl::Status Join(const std::vector<int64_t>& shape, uint64_t budget_bytes,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource()) {
-  boost::asio::thread_pool pool(1);
+  VirtualTime strands;
   const auto updates = PlainUpdates();
   StreamTable streams(1);
   Counters counters;
@@ -79,7 +80,7 @@ absl::Status Join(const std::vector<int64_t>& shape, uint64_t budget_bytes,
   SteadyClock clock;
   FrameBudget frames;
   ModelSlot slot(ServerId{0}, 1, {.memory = memory}, {.budget_bytes = budget_bytes}, frames,
-                 {updates, pool, streams, counters, journal, clock});
+                 {updates, strands, streams, counters, journal, clock});
   JoinRequest request;
   request.set_servers(1);
   const std::vector<TensorShape> tensors = {{"w", shape}};
@@ -116,7 +117,7 @@ TEST(ModelSlotTest, RefusesAModelIfTheMemoryIsUsedUp) {
 }
 
 TEST(HostedModelTest, NeededBytesIncludesTheObjectsOfManyTinyShards) {
-  boost::asio::thread_pool pool(1);
+  VirtualTime strands;
   const auto updates = PlainUpdates();
   StreamTable streams(1);
   Counters counters;
@@ -125,7 +126,7 @@ TEST(HostedModelTest, NeededBytesIncludesTheObjectsOfManyTinyShards) {
   const size_t before = LiveBytes();
   Partition partition = Partition::Make({{"w", {1000}}}, 1, 1).value();
   const HostedModel model(std::move(partition), ServerId{0}, ShardOptions(),
-                          {updates, pool, streams, counters, journal, clock});
+                          {updates, strands, streams, counters, journal, clock});
   ASSERT_EQ(model.hosts().size(), 1000u);
   EXPECT_LT(LiveBytes() - before,
             HostedModel::NeededBytes(model.partition(), ServerId{0}, ShardOptions(), updates));

@@ -9,9 +9,6 @@
 #define THINWIRE_SERVER_EDGE_MODEL_SHARD_HOST_H_
 
 #include <atomic>
-#include <boost/asio/post.hpp>
-#include <boost/asio/strand.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,6 +21,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/time/clock.h"
+#include "common/time/executor.h"
 #include "common/time/trace.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
@@ -42,14 +40,13 @@
 namespace thinwire {
 
 // Post, Submit and the const methods are thread-safe. All other methods must be called on the
-// strand, by functions passed to Post. A ShardHost must outlive the threads of the pool that runs
-// the strand.
+// strand, by functions passed to Post. The strand is an executor.
 class ShardHost {
  public:
   // The objects that all shards of a server share. They must outlive the shards.
   struct Shared {
     std::span<const GroupUpdate> groups;  // the update of each parameter group, from group 0
-    boost::asio::thread_pool& pool;
+    ExecutorFactory& strands;
     StreamTable& streams;
     Counters& counters;
     Journal& journal;
@@ -69,9 +66,9 @@ class ShardHost {
         clock_(shared.clock),
         tracer_(shared.tracer),
         applied_effects_(shared.applied),
-        strand_(shared.pool.get_executor()),
         shard_(options, *shared.groups[group].optimizer, shared.groups[group].schedule),
-        next_(options.rule.max_workers) {}
+        next_(options.rule.max_workers),
+        strand_(shared.strands.Make()) {}
 
   ShardId id() const { return id_; }
   size_t value_count() const { return value_count_; }
@@ -93,8 +90,11 @@ class ShardHost {
   // Calls WORK(shard) on the strand, after all work that was posted earlier.
   template <typename Work>
   void Post(Work work) {
-    boost::asio::post(strand_, [this, work = std::move(work)]() mutable { work(shard_); });
+    strand_->Post([this, work = std::move(work)]() mutable { work(shard_); });
   }
+
+  // Blocks until all work that was posted earlier has returned. Later work never runs.
+  void Finish() { strand_->Finish(); }
 
   // Applies EVENT on the strand as soon as it is durable, then calls DONE(effects) there. SENDER is
   // the stream from which EVENT arrived; null: no stream. Events are applied in the order of the
@@ -163,7 +163,6 @@ class ShardHost {
   Clock& clock_;
   Tracer* const tracer_;
   const std::function<void(ShardId, const Effects&)> applied_effects_;
-  boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
   // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.
   std::vector<std::atomic<uint64_t>> next_;
@@ -179,9 +178,10 @@ class ShardHost {
   std::optional<Seeder> seeder_;
   std::optional<StepTimes> step_times_;
   std::atomic<uint64_t> frontier_ = 0;
-  LogSequence applied_ = 0;                // the last log record that the shard's state contains
-  std::function<void(SavedShard)> saved_;  // set while a checkpoint waits for the shard's state
-  Step save_from_;                         // the checkpoint waits until the frontier is here
+  LogSequence applied_ = 0;                 // the last log record that the shard's state contains
+  std::function<void(SavedShard)> saved_;   // set while a checkpoint waits for the shard's state
+  Step save_from_;                          // the checkpoint waits until the frontier is here
+  const std::unique_ptr<Executor> strand_;  // last, because its tasks use the members above
 };
 
 template <typename Done>

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <boost/asio/thread_pool.hpp>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/memory/live_bytes.h"
 #include "common/time/clock.h"
+#include "common/time/virtual_time.h"
 #include "proto/frame.h"
 #include "server/core/testing/fakes.h"
 
@@ -65,7 +65,7 @@ class ShardHostTest : public testing::Test {
   void OnStrand(const PublishOptions& publish, absl::FunctionRef<void(ShardHost&, Shard&)> test) {
     ShardHost host({0},
                    {.value_count = kCount, .rule = Rule::Async(kReaders + 1), .publish = publish},
-                   {updates_, pool_, streams_, counters_, journal_, clock_});
+                   {updates_, strands_, streams_, counters_, journal_, clock_});
     for (uint32_t i = 0; i < kReaders; ++i) {
       readers_.push_back(std::make_unique<StuckReader>(WorkerId{i + 1}));
     }
@@ -84,7 +84,7 @@ class ShardHostTest : public testing::Test {
       EXPECT_TRUE(shard.open());
       test(host, shard);
     });
-    pool_.join();
+    host.Finish();
   }
 
   // Pushes a gradient that changes the first CHANGED values.
@@ -104,7 +104,7 @@ class ShardHostTest : public testing::Test {
   }
 
   const std::vector<GroupUpdate> updates_ = {{std::make_shared<PlainDescent>(), ConstantRate()}};
-  boost::asio::thread_pool pool_{1};
+  VirtualTime strands_;
   StreamTable streams_{kReaders + 1};
   Counters counters_;
   Journal journal_;
