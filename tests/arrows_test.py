@@ -46,6 +46,42 @@ PURE_BEHIND_THE_HEADER = {
     "common/memory/buffer_pool.cc": "a mutex: other threads may release buffers",
 }
 
+# Matches code that makes a thread or reads a clock of the machine. Other code gets an Executor, an ExecutorFactory or a
+# Clock, so that it can also run in virtual time.
+OWN_TIME = re.compile(
+    r"std::(j?thread\b(?!::)|async\b)|\b(io_context|thread_pool)\b(?!\.hpp)|\b(Threads|ThreadPool|ThreadExecutor)\b|"
+    r"\b(SteadyClock|UnixClock)\b|absl::(Now|GetCurrentTimeNanos)\(|\b(system|steady)_clock::now\("
+)
+# The folder with the threads and the clocks.
+TIME = "common/time"
+# Files that make the threads and the clocks of a program and pass them down. Each command of cli is a program.
+MAINS = re.compile(r"^(server|worker|cli)/main\.cc$|^cli/(\w+/)?\w+_command\.cc$|^server/edge/job_threads\.h$")
+# Other files with a thread or a clock of their own. Maps each file to the reason.
+TIME_OF_ITS_OWN = {
+    "admin/http_server.cc": "a thread that serves pages",
+    "cli/checkpoint_calls.cc": "the deadline of a command that asks again",
+    "cli/doctor/link.cc": "the deadline of a gRPC call",
+    "cli/rpc/call_server.h": "the deadline of a gRPC call",
+    "cli/rpc/server_calls.cc": "the deadlines of gRPC calls",
+    "client/exchange/exchange_fixture.h": "for tests",
+    "client/transport/grpc_transport.cc": "the deadlines of gRPC calls",
+    "client/transport/in_process_transport.h": "for tests",
+    "common/memory/memory_trimmer.cc": "a thread that returns free memory",
+    "common/memory/memory_trimmer.h": "a thread that returns free memory",
+    "config/man_page.cc": "the date of a manual page",
+    "proto/grpc_credentials.cc": "the dates of certificates",
+    "server/admin/job_watch.cc": "a thread that asks the servers for their status",
+    "server/admin/job_watch.h": "a thread that asks the servers for their status",
+    "server/admin/remote_status.cc": "the deadline of a gRPC call",
+    "server/edge/grpc_access.cc": "the dates of certificates",
+    "server/edge/lead/grpc_peers.cc": "the deadlines of gRPC calls",
+    "server/edge/listener.cc": "the deadline of gRPC's end",
+    "server/edge/worker_tokens.h": "the dates of tokens",
+    "worker/events.h": "a thread that reports the waits of the training thread",
+    "worker/termination.cc": "a thread that waits for signals",
+    "worker/termination.h": "a thread that waits for signals",
+}
+
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve().parent
 
 
@@ -76,6 +112,10 @@ def read_sources():
             if not name.startswith(("bazel-", "third_party/", ".")):
                 found[name] = path.read_text(encoding="utf-8")
     return found
+
+
+def without_comments(text):
+    return re.sub(r"//.*|#include.*", "", text)
 
 
 SOURCES = read_sources()
@@ -179,9 +219,23 @@ class ArrowsTest(unittest.TestCase):
             found = IMPURE.search(SOURCES[name])
             self.assertIsNone(found, f"{name} has {found and found.group(0)}: {' -> '.join(headers.get(name, [name]))}")
 
+    def test_threads_and_clocks_come_from_the_main_functions(self):
+        checked = 0
+        for name in SOURCES:
+            exempt = folder(name) == TIME or MAINS.search(name) or name in TIME_OF_ITS_OWN
+            if part(name) in UNRESTRICTED or is_test(name) or exempt:
+                continue
+            checked += 1
+            found = OWN_TIME.search(without_comments(SOURCES[name]))
+            self.assertIsNone(found, f"{name} has {found and found.group(0)}: take an Executor or a Clock instead")
+        self.assertGreater(checked, 300)
+
     def test_the_exceptions_are_needed(self):
         for name in PURE_BEHIND_THE_HEADER:
             self.assertIsNotNone(IMPURE.search(SOURCES[name]), f"{name} is pure: remove it from PURE_BEHIND_THE_HEADER")
+        for name in TIME_OF_ITS_OWN:
+            found = OWN_TIME.search(without_comments(SOURCES[name]))
+            self.assertIsNotNone(found, f"{name} has no time of its own: remove it from TIME_OF_ITS_OWN")
 
 
 if __name__ == "__main__":
