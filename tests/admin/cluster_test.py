@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 from tests.admin.cluster import WAIT_SECONDS, Cluster, get, wait_until
+from tests.goldens.golden_text import expect_golden
 
 METRICS_PAGE = sys.argv.pop()
 THINWIRE = sys.argv.pop()
@@ -25,6 +26,17 @@ PROCESSES = ["server0", "server1", "worker0", "worker1"]
 def names_in(text):
     """The names of all metrics in a page of /metrics."""
     return set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+
+
+def described(text, names):
+    """One line for each metric of NAMES in a page of /metrics: its name, type and labels."""
+    lines = []
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
+        if name in names:
+            samples = re.findall(rf"^{name}(?:_bucket|_sum|_count)?\{{(.*)\}} \S+$", text, re.MULTILINE)
+            labels = {label for sample in samples for label in re.findall(r'(\w+)="', sample)}
+            lines.append(" ".join([name, kind, *sorted(labels)]))
+    return "".join(f"{line}\n" for line in sorted(lines))
 
 
 def documented(program):
@@ -55,6 +67,8 @@ class ClusterTest(unittest.TestCase):
             self.assertGreater(len(expected), 20)
             optional = {"thinwire_worker_loss_scale", "thinwire_server_checkpoint_age_seconds", "thinwire_server_slack_steps"}
             self.assertEqual(found - optional, expected - optional)
+            text = described(self.cluster.get(name, "/metrics")[1], expected - optional)
+            expect_golden(self, f"metrics_{section}.txt", text)
 
     def test_counters_rise(self):
         rising = {
@@ -215,6 +229,7 @@ class TrainTest(unittest.TestCase):
                 metrics = get(address, "/metrics")[1]
                 self.assertEqual(names_in(metrics), documented("every program") | documented("thinwire train")
                                  | {name for name in documented("worker") if re.search(rf"^{name} ", metrics, re.MULTILINE)})
+                expect_golden(self, "metrics_train.txt", described(metrics, documented("thinwire train")))
                 self.assertEqual(get(address, "/healthz")[0], 200)
                 self.assertEqual(get(address, "/readyz")[0], 200)
             finally:
