@@ -109,7 +109,9 @@ TEST_F(RecoveryTest, AKilledWorkerIsStartedAgainAndFinishes) {
   kill(worker, SIGKILL);
   EXPECT_TRUE(daemons_.WaitForLog("killed", "worker 2 was killed by signal 9; started again ("));
   const auto report = ReportAtTheEnd("killed");
-  EXPECT_EQ(report["steps"], kSteps);
+  // More steps if the worker was missing for longer than its lease: two workers then share its
+  // examples for a while.
+  EXPECT_GE(report["steps"], kSteps);
   EXPECT_EQ(report["worker_rows"][2]["state"], "done");
   EXPECT_EQ(report["restarts"].size(), 1u);
   EXPECT_GT(report["final_test_accuracy"], 0.6);
