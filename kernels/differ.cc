@@ -5,6 +5,7 @@
 #include "hwy/foreach_target.h"
 // foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
+#include "kernels/compress-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -24,9 +25,9 @@ std::optional<size_t> CollectDifferentAll(std::span<const float> a, std::span<co
     const auto differ = hn::Ne(left, right);
     if (HWY_LIKELY(hn::AllFalse(du, differ))) return true;
     const auto index = hn::Iota(du, static_cast<uint32_t>(i));
-    // Compress() and StoreU() together replace CompressStore(), which takes a hundred cycles on
+    // CompressLanes() and StoreU() together replace CompressStore(), which takes a hundred cycles on
     // some processors.
-    hn::StoreU(hn::Compress(index, differ), du, indices.data() + count);
+    hn::StoreU(CompressLanes(du, index, differ), du, indices.data() + count);
     count += hn::CountTrue(du, differ);
     return count <= room;
   };

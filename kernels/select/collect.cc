@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 // foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
+#include "kernels/compress-inl.h"
 #include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,10 +34,10 @@ class Collector {
     const auto magnitude = hn::BitCast(di, hn::Abs(values));
     const auto below = hn::Lt(magnitude, hn::Set(di, static_cast<int32_t>(smallest_)));
     const auto found = hn::Not(below);
-    // Compress() and StoreU() together replace CompressStore(), which takes a hundred cycles on
+    // CompressLanes() and StoreU() together replace CompressStore(), which takes a hundred cycles on
     // some processors.
-    hn::StoreU(hn::Compress(index, hn::RebindMask(du, found)), du, indices_ + count_);
-    hn::StoreU(hn::Compress(values, hn::RebindMask(df, found)), df, values_ + count_);
+    hn::StoreU(CompressLanes(du, index, hn::RebindMask(du, found)), du, indices_ + count_);
+    hn::StoreU(CompressLanes(df, values, hn::RebindMask(df, found)), df, values_ + count_);
     // The output arrays can store `room_` values. If more values are found, `count_` stays at one
     // more than `room_`, and all later vectors are stored at that position.
     count_ = std::min(count_ + hn::CountTrue(di, found), room_ + 1);
