@@ -182,8 +182,10 @@ TEST_P(BuiltInModelTest, GradientsInBf16AreCloseToThoseInFp32) {
   }
   EXPECT_GT(squared_difference, 0) << "bf16 must change the gradients";
   // The bound is wide because ResNet-20 rounds to the eight significant bits of bf16 in each of
-  // twenty layers, and its batch normalization averages over few values.
-  EXPECT_LT(squared_difference, 0.1 * squares);
+  // twenty layers, and its batch normalization averages over few values. On a processor without
+  // AVX-512, LibTorch also rounds intermediate sums, and the ratio is 0.16. Unrelated gradients
+  // would have a ratio of 2.
+  EXPECT_LT(squared_difference, 0.25 * squares);
 }
 
 TEST_P(BuiltInModelTest, TheLossFallsInBf16) {
