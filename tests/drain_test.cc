@@ -262,7 +262,11 @@ TEST_F(StopTest, InAsyncNoValueIsLost) {
     Push(w, steps[w].value);
     workers_[w]->Next();
   }
-  EXPECT_EQ(cluster_->Masters(), expected_);
+  // Worker 1 may have joined before a shard's frontier has moved to the step of worker 0. Its push
+  // is then late there, and it keeps the values.
+  const std::vector<double> kept = Norms();
+  EXPECT_EQ(kept[0], 0);
+  EXPECT_EQ(Missing(expected_, cluster_->Masters()), kept[1]);
 }
 
 TEST_F(StopTest, InBackupALateWorkerKeepsTheValuesOfItsPush) {
