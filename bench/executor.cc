@@ -32,7 +32,7 @@ namespace {
 
 constexpr int kTasks = 10'000;
 
-// What a task of the client's executor captures.
+// The values that a task of the client's executor captures.
 struct Captured {
   uint64_t* sum;
   uint32_t tensor;

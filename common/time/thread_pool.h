@@ -18,7 +18,8 @@
 
 namespace thinwire {
 
-// Makes executors with the machine's monotonic clock. Thread-safe. Stop, Run and Finish of an executor must not be called from a task of the pool.
+// Makes executors with the machine's monotonic clock. Thread-safe. Stop, Run and Finish of an
+// executor must not be called from a task of the pool.
 class ThreadPool final : public ExecutorFactory {
  public:
   // Starts THREAD_COUNT threads; 0: one per core.

@@ -195,8 +195,8 @@ std::optional<Step> StepOf(const CheckpointManifest& manifest) {
   return manifest.has_step() ? std::optional(Step{manifest.step()}) : std::nullopt;
 }
 
-// Returns the step that the checkpoint of MANIFEST has completed at all shards; nullopt: there is no
-// shard, and the checkpoint is that of no step.
+// Returns the step that the checkpoint of MANIFEST has completed at all shards; nullopt: there is
+// no shard, and the checkpoint is that of no step.
 std::optional<Step> CompletedStepOf(const CheckpointManifest& manifest) {
   std::optional<Step> least = StepOf(manifest);
   for (const CheckpointManifest::Shard& shard : manifest.shards()) {
@@ -250,11 +250,11 @@ absl::StatusOr<std::set<std::string>> NamesOfSteps(Files& files, const std::stri
     ASSIGN_OR_RETURN(const auto aligned, ListSteps(files, folder, StepOf));
     AddNames(aligned, kept.steps, names);
   }
-  if (kept.every > 0) {
+  if (kept.retention.every > 0) {
     ASSIGN_OR_RETURN(const auto all, ListSteps(files, folder, CompletedStepOf));
     std::vector<Step> steps;
     for (const AlignedCheckpoint& checkpoint : all) steps.push_back(checkpoint.step);
-    AddNames(all, FirstSteps(steps, kept.every), names);
+    AddNames(all, FirstSteps(steps, kept.retention.every), names);
   }
   return names;
 }
@@ -301,7 +301,7 @@ absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckp
       const auto manifest = ReadManifest(files, folder, *name);
       healthy = manifest.ok() && manifest->healthy();
     }
-    if (kept_count < kept.newest_count || healthy || of_steps.contains(*name) ||
+    if (kept_count < kept.retention.newest_count || healthy || of_steps.contains(*name) ||
         *name == before_change) {
       ++kept_count;
       found_healthy |= healthy;

@@ -29,9 +29,8 @@ namespace thinwire {
 // The checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one and the one
 // before the last change of the mode, from which an operator can go back if the change was wrong.
 struct KeptCheckpoints {
-  size_t newest_count = RetentionSpec().newest_count;
+  RetentionSpec retention;
   std::vector<Step> steps;  // the newest checkpoint of each of these steps, if there is one
-  uint64_t every = 0;       // RetentionSpec::every
 };
 
 // Returns the first of STEPS, which ascend, at or after each multiple of EVERY above 0. EVERY 0: no

@@ -126,7 +126,8 @@ TEST(CheckpointTest, Promise5ACrashAtEveryFileOperationLeavesTheOldOrTheNewCheck
       const absl::Status next = WriteCheckpoint(files, kFolder, story.checkpoints[4]);
       ASSERT_TRUE(next.ok()) << next;
       ExpectNoTemporaryFiles(files);
-      EXPECT_LE(ListCheckpoints(files, kFolder)->size(), KeptCheckpoints().newest_count + 1);
+      EXPECT_LE(ListCheckpoints(files, kFolder)->size(),
+                KeptCheckpoints().retention.newest_count + 1);
       files.Restart();
       EXPECT_EQ(ReadCheckpoint(files, kFolder).value(), story.checkpoints[4]);
     }
@@ -220,7 +221,7 @@ TEST(CheckpointTest, TheNewestCheckpointsAndTheFirstOfEachIntervalAreKept) {
     }
     return steps;
   };
-  const KeptCheckpoints kept = {.newest_count = 3, .every = 10};
+  const KeptCheckpoints kept = {.retention = {.newest_count = 3, .every = 10}};
   for (const uint64_t step : {0, 8, 9, 12, 17, 24, 26, 28, 29}) {
     ASSERT_TRUE(WriteCheckpoint(files, kFolder, checkpoint_of(step, 1), kept).ok());
   }
@@ -453,8 +454,9 @@ TEST(CheckpointTest, StepsThatAServerWentBackFromAreNotListed) {
   MakeStateFolder(files);
   EXPECT_THAT(AlignedSteps(files), ElementsAre());
   const auto write = [&](std::optional<uint64_t> step, uint64_t generation) {
-    ASSERT_TRUE(
-        WriteCheckpoint(files, kFolder, At(some, step, generation), {.newest_count = 20}).ok());
+    ASSERT_TRUE(WriteCheckpoint(files, kFolder, At(some, step, generation),
+                                {.retention = {.newest_count = 20}})
+                    .ok());
   };
   write(0, 1);
   write(8, 1);

@@ -50,10 +50,10 @@ class EventLog {
 
   // Begins a new segment with the record FIRST, which is 1 for a new log and the result of
   // ReplayLog for any other. EXECUTOR writes the log; it is called the log's thread below.
-  // ON_FAILURE is called once, on the log's thread, if the log cannot be
-  // written any more; afterwards no record becomes durable and no DONE is called. FILES must
-  // outlive the log. Errors: those of the file system; AlreadyExists if the folder has records from
-  // FIRST on. REQUIRES: the folder exists, and its name is durable (SyncFolder of its parent).
+  // ON_FAILURE is called once, on the log's thread, if the log cannot be written any more;
+  // afterwards no record becomes durable and no DONE is called. FILES must outlive the log. Errors:
+  // those of the file system; AlreadyExists if the folder has records from FIRST on. REQUIRES: the
+  // folder exists, and its name is durable (SyncFolder of its parent).
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(
       Files& files, EventLogOptions options, std::unique_ptr<Executor> executor, LogSequence first,
       std::function<void(const absl::Status&)> on_failure);

@@ -55,7 +55,8 @@ class Clipper {
     std::function<void(const ClipEvent& event, std::function<void()> then)> apply;
   };
 
-  // LIMIT is the largest norm. CONTROL, the control thread, must outlive this object. REQUIRES: LIMIT is above 0.
+  // LIMIT is the largest norm. CONTROL, the control thread, must outlive this object. REQUIRES:
+  // LIMIT is above 0.
   Clipper(double limit, Parts parts, Executor& control)
       : limit_(limit), parts_(std::move(parts)), control_(control) {}
 

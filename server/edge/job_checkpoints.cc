@@ -174,14 +174,7 @@ absl::Status JobCheckpoints::CheckSave(const SaveCheckpointRequest& request) con
 
 void JobCheckpoints::Save(const SaveCheckpointRequest& request, bool live, const SaveDone& done) {
   if (const absl::Status status = CheckSave(request); !status.ok()) return done(status);
-  if (request.run() != 0) {
-    const auto step = request.has_step() ? std::optional(Step{request.step()}) : std::nullopt;
-    return SaveOwn(step, absl::Seconds(request.seconds()),
-                   [done](const absl::StatusOr<SavedSteps>& saved) {
-                     if (!saved.ok()) return done(saved.status());
-                     done(ReplyOf(*saved));
-                   });
-  }
+  if (request.run() != 0) return SaveOwn(request, done);
   SaveCheckpointRequest passed = request;
   passed.set_job(parts_.identity.job);
   passed.set_run(parts_.identity.run.value);
@@ -192,10 +185,10 @@ void JobCheckpoints::Save(const SaveCheckpointRequest& request, bool live, const
     if (!step.ok()) return done(step.status());
     passed.set_step(step->value);
   }
-  SaveEverywhere(std::move(passed), done);
+  SaveEverywhere(passed, done);
 }
 
-void JobCheckpoints::SaveEverywhere(SaveCheckpointRequest request, const SaveDone& done) {
+void JobCheckpoints::SaveEverywhere(const SaveCheckpointRequest& request, const SaveDone& done) {
   const auto sum = std::make_shared<SaveSum>(options_.server_count, done);
   for (uint32_t s = 1; s < options_.server_count; ++s) {
     parts_.peers->SaveCheckpoint(ServerId{s}, request,
@@ -205,16 +198,17 @@ void JobCheckpoints::SaveEverywhere(SaveCheckpointRequest request, const SaveDon
                                    });
                                  });
   }
-  const auto step = request.has_step() ? std::optional(Step{request.step()}) : std::nullopt;
-  SaveOwn(step, absl::Seconds(request.seconds()), [sum](const absl::StatusOr<SavedSteps>& saved) {
-    if (!saved.ok()) return sum->Add("server 0", saved.status());
-    sum->Add("server 0", ReplyOf(*saved));
-  });
+  SaveOwn(request,
+          [sum](const absl::StatusOr<SaveCheckpointReply>& reply) { sum->Add("server 0", reply); });
 }
 
-void JobCheckpoints::SaveOwn(std::optional<Step> step, absl::Duration limit,
-                             const SaveRequests::Done& done) {
-  requests_->Add(step, parts_.clock.Now(), limit, *parts_.model.Get(), done);
+void JobCheckpoints::SaveOwn(const SaveCheckpointRequest& request, const SaveDone& done) {
+  const auto step = request.has_step() ? std::optional(Step{request.step()}) : std::nullopt;
+  requests_->Add(step, parts_.clock.Now(), absl::Seconds(request.seconds()), *parts_.model.Get(),
+                 [done](const absl::StatusOr<SavedSteps>& saved) {
+                   if (!saved.ok()) return done(saved.status());
+                   done(ReplyOf(*saved));
+                 });
 }
 
 void JobCheckpoints::CancelSaves(const absl::Status& status) {

@@ -126,12 +126,13 @@ class JobCheckpoints {
     return options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
   }
 
-  // Returns why no checkpoint can be made now. Errors: FailedPrecondition, InvalidArgument for a bad
-  // request, Unavailable while the servers go back.
+  // Returns why no checkpoint can be made now. Errors: FailedPrecondition, InvalidArgument for a
+  // bad request, Unavailable while the servers go back.
   absl::Status CheckSave(const SaveCheckpointRequest& request) const;
   absl::Status CheckRestore() const;
-  void SaveOwn(std::optional<Step> step, absl::Duration limit, const SaveRequests::Done& done);
-  void SaveEverywhere(SaveCheckpointRequest request, const SaveDone& done);
+  // Performs a checked REQUEST at this server, and at all servers.
+  void SaveOwn(const SaveCheckpointRequest& request, const SaveDone& done);
+  void SaveEverywhere(const SaveCheckpointRequest& request, const SaveDone& done);
   // Checks what Follow and Rollback have in common.
   absl::Status CheckFollower(const std::string& job) const;
   absl::Status CheckRollback(const RollbackRequest& request) const;

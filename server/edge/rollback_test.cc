@@ -1638,7 +1638,8 @@ TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpoint
   Checkpoint late = ReadCheckpoint(servers_[0]->files, kFolder).value();
   late.run.generation = Generation{1};
   late.step = Step{step + 2};
-  ASSERT_TRUE(WriteCheckpoint(servers_[0]->files, kFolder, late, {.newest_count = 9}).ok());
+  ASSERT_TRUE(
+      WriteCheckpoint(servers_[0]->files, kFolder, late, {.retention = {.newest_count = 9}}).ok());
   EXPECT_EQ(StepsOf(0).back(), Step{step});
   Train(step + 2);
   zombie_stream.reset();
@@ -1681,8 +1682,9 @@ TEST(RollbackFilesTest, Promise5ACrashAtEveryFileOperationOfARollbackLeavesAPlan
         ASSERT_TRUE(files[s].SyncFolder("/").ok());
         for (uint64_t step : {0, 8, 16}) {
           if (s == 1 && step == 16) continue;
-          ASSERT_TRUE(
-              WriteCheckpoint(files[s], kFolder, checkpoint_of(step), {.newest_count = 3}).ok());
+          ASSERT_TRUE(WriteCheckpoint(files[s], kFolder, checkpoint_of(step),
+                                      {.retention = {.newest_count = 3}})
+                          .ok());
         }
       }
       files[crashing].CrashAt(operation);

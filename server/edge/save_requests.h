@@ -31,8 +31,8 @@ class SaveRequests {
   explicit SaveRequests(Checkpointer& checkpointer) : checkpointer_(checkpointer) {}
 
   // Requests a checkpoint of MODEL, and calls DONE once when it is on disk. Errors:
-  // ResourceExhausted if the disk does not take it; Aborted if the shards were saved at another step than STEP; DeadlineExceeded after
-  // LIMIT; the status of Cancel.
+  // ResourceExhausted if the disk does not take it; Aborted if the shards were saved at another
+  // step than STEP; DeadlineExceeded after LIMIT; the status of Cancel.
   void Add(std::optional<Step> step, absl::Time now, absl::Duration limit, const HostedModel& model,
            Done done);
   // Starts the checkpoints of waiting requests, and ends the requests whose time is over.

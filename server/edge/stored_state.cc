@@ -25,10 +25,8 @@ absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold f
   Generation generation{manifest.generation()};
   if (options.durability == Durability::kCheckpoint && fold == Fold::kPush) {
     ++generation;
-    const RetentionSpec& retention = options.retention;
-    RETURN_IF_ERROR(
-        ContinueFromNewest(*options.files, options.folder, generation,
-                           {.newest_count = retention.newest_count, .every = retention.every}));
+    RETURN_IF_ERROR(ContinueFromNewest(*options.files, options.folder, generation,
+                                       {.retention = options.retention}));
   }
   return generation;
 }
@@ -67,7 +65,7 @@ absl::StatusOr<LogSequence> StoredState::StartLog(const DurableOptions& options,
   ASSIGN_OR_RETURN(const LogSequence next, ReplayLog(*options.files, folder_, first, replay));
   ASSIGN_OR_RETURN(std::unique_ptr<EventLog> log,
                    EventLog::Open(*options.files, {.folder = folder_, .tracer = options.tracer},
-                                   parts_.threads.Make(), next, options.log_failed));
+                                  parts_.threads.Make(), next, options.log_failed));
   parts_.journal.Start(std::move(log));
   return next;
 }

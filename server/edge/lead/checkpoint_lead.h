@@ -4,8 +4,8 @@
 //   Tick -> Follow at every other server -> their checkpoints and generations -> PlanRollback
 //   Tick -> the step of the next checkpoint, a few seconds ahead of the frontier -> Follow
 //   Tick -> the newest step of which every server has a checkpoint, which they keep -> Follow
-//   Return -> Follow, with the wanted step -> all servers have it and keep it -> the lead goes back,
-//             and PlanRollback lets the others follow it
+//   Return -> Follow, with the wanted step -> all servers have it and keep it -> the lead goes
+//             back, and PlanRollback lets the others follow it
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_CHECKPOINT_LEAD_H_
@@ -33,7 +33,7 @@ class CheckpointLead {
  public:
   // Gets OK when the lead has gone back on disk.
   using Returned = std::function<void(const absl::Status&)>;
-  // The lead's own server. The functions are called within Tick or on the thread of Post.
+  // The lead's own server. The functions are called within Tick or on the control thread.
   struct Server {
     std::function<ServerCheckpoints()> checkpoints;  // returns its state
     // Goes back, then calls the second argument; called at most once.

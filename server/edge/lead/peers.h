@@ -29,7 +29,8 @@ class Peers {
   virtual std::string NameOf(ServerId server) const = 0;
 
   // The methods below call the RPC of their name at SERVER and return at once. They call DONE once,
-  // on any thread, after at most a few seconds, SaveCheckpoint after request.seconds() more. Errors: gRPC's status codes.
+  // on any thread, after at most a few seconds, SaveCheckpoint after request.seconds() more.
+  // Errors: gRPC's status codes.
   virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
   virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
   virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;

@@ -33,12 +33,11 @@ Checkpointer::Checkpointer(Files& files, Options options, Journal& journal, Cloc
       control_(control),
       head_(std::move(head)),
       ended_(std::move(ended)),
-      kept_{.newest_count = options_.awaits_keep ? std::numeric_limits<size_t>::max()
-                                                 : options_.retention.newest_count,
-            .steps = {},
-            .every = options_.retention.every},
+      kept_{.retention = options_.retention},
       steps_(ReadSteps()),
-      writer_(std::move(writer)) {}
+      writer_(std::move(writer)) {
+  if (options_.awaits_keep) kept_.retention.newest_count = std::numeric_limits<uint32_t>::max();
+}
 
 absl::Duration Checkpointer::interval() const {
   if (options_.interval > absl::ZeroDuration()) return options_.interval;

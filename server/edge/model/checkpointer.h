@@ -84,8 +84,7 @@ class Checkpointer {
   // Keeps the checkpoints of STEPS from now on, instead of those of an earlier call. Others are
   // removed when they are old (WriteCheckpoint).
   void Keep(std::vector<Step> steps) {
-    kept_.steps = std::move(steps);
-    kept_.newest_count = options_.retention.newest_count;
+    kept_ = {.retention = options_.retention, .steps = std::move(steps)};
   }
   // Starts the last checkpoint: shards no longer wait for a step.
   void StartLast(const HostedModel& model);
