@@ -64,16 +64,10 @@
 namespace thinwire {
 
 namespace client {
-class CodecTuner;
-class DealBook;
-class Exchange;
-class PushEncoder;
-class Replica;
-class StatusReport;
+class ClientCore;
+class StateFolder;
 class StepProgress;
 class StopSignal;
-class StateFolder;
-class WireMeter;
 }  // namespace client
 
 class Client {
@@ -128,7 +122,7 @@ class Client {
   bool IsDealt(Step step) const;
   // push: adaptive: returns the first step of the trial in which the present generation of the
   // servers began; nullopt: it began without a trial. The trial may have ended since.
-  std::optional<Step> trial() const { return trial_; }
+  std::optional<Step> trial() const;
   // Measures the encoding errors of the pushes between two calls. Stop returns the sum of the
   // squares of the errors, divided by that of the encoded values; nullopt if nothing is measured, or
   // if Join has succeeded since Start. REQUIRES: Join has succeeded; no step is begun.
@@ -224,10 +218,10 @@ class Client {
   // step: the worker saves its state before BeginStep.
   bool StateIsDue() const;
   // Returns the state folder; null before Join and without a state folder.
-  const client::StateFolder* state_folder() const { return folder_.get(); }
+  const client::StateFolder* state_folder() const;
   // Returns a text that says whether the last Join restored saved residuals, and why. The text is
   // empty if the worker has no state folder and no residuals are lost.
-  const std::string& residual_start() const { return residual_start_; }
+  const std::string& residual_start() const;
 
   // Leaves every server; does nothing if Join has joined none. Calls every server once, all at the
   // same time, and then calls unreachable servers again for `silence`, except after a failure or
@@ -283,45 +277,23 @@ class Client {
          const Device* device);
 
   absl::Status Init();
-  absl::Status MakeEncoder();
-  absl::Status MakeReplica();
   absl::StatusOr<std::vector<std::vector<float>>> ReadFromServers(const MastersRequest& request);
-  client::WireMeter& meter();
   // Returns the result of WAIT, a wait of the training thread, and counts its time by its cause
   // (StatusReport::EndWait).
   template <typename Wait>
   auto CountWait(int field_number, Wait wait);
   // Returns whether a server has not yet reported which pushed values gTop-k selected.
   bool ReturnsPending();
-  // Opens the state folder and reads the heads of its files, in ascending order of their steps.
-  absl::StatusOr<std::vector<client::SavedPoint>> OpenStateFolder();
-  // Restores the residuals that belong to the state of the servers, drops all others, and removes
-  // the saved states of later steps. FIRST: the worker's first step.
-  absl::Status StartResiduals(std::span<const client::SavedPoint> files,
-                              std::span<const JoinReply> replies, Step first, bool after_rollback);
   // Returns the residuals before the next step. They are valid until the encoder is used again.
   absl::StatusOr<std::vector<client::ShardResidualsView>> CurrentResiduals();
   // Writes the state before POINT.step, as SaveState does.
   absl::Status WriteState(const client::ResidualPoint& point,
                           std::span<const client::ShardResidualsView> residuals,
                           const WriteBeside& beside) const;
-  // Joins the servers and starts the exchange. ROLLBACK: the generation of the rollback that the
-  // client follows; nullopt at the first Join.
-  absl::StatusOr<Step> JoinAndStart(std::span<const std::span<const float>> initial,
-                                    std::optional<Generation> rollback);
-  // With push: adaptive, encodes all later pushes with the arms that the lead's REPLY names.
-  absl::Status UseArms(const JoinReply& reply);
-  // Drops the unfinished work of the steps from FIRST on, from which the servers continue.
-  absl::Status RollBackTo(Step first);
-  // Ends the threads of the exchange and destroys it. Does nothing before Join.
-  void StopExchange();
-  // REQUEST: the Join request that the servers have answered with REPLIES.
-  absl::Status StartExchange(JoinRequest request, const std::vector<JoinReply>& replies);
 
-  // The training thread uses the members below. The event loop uses the exchange and, through the
-  // exchange, the replica, the encoder and the tuner. progress_, report_ and deals_ have locks of
-  // their own. The event loop writes the replica and the training thread reads it; progress_
-  // ensures that both never access the same shard at the same time.
+  // The training thread uses the members below, and the core through tasks of its loop. The loop
+  // writes the replica and the training thread reads it; progress_ ensures that both never access
+  // the same shard at the same time.
   const ClientOptions options_;
   const Partition partition_;
   Transport& transport_;
@@ -329,27 +301,14 @@ class Client {
   const Device* const device_;
   const std::shared_ptr<client::StopSignal> stop_;  // shared with pending calls of the transport
   std::unique_ptr<client::StepProgress> progress_;
-  std::unique_ptr<client::StatusReport> report_;
-  std::unique_ptr<client::DealBook> deals_;
-  std::unique_ptr<client::Replica> replica_;
-  std::unique_ptr<client::CodecTuner> tuner_;  // null unless the client chooses codecs at run time
-  std::unique_ptr<client::WireMeter> meter_;   // null if the tuner has the meter
-  std::unique_ptr<client::PushEncoder> encoder_;
-  // The event loop of the exchange; null before Join.
-  std::shared_ptr<Executor> loop_;
-  std::unique_ptr<client::Exchange> exchange_;
-  // The event loop that waits for gradients that the device still computes; null before Join and
-  // for a client without a device.
+  const std::shared_ptr<Executor> loop_;  // the event loop
+  std::unique_ptr<client::ClientCore> core_;
+  // Waits for gradients that the device still computes; null without a device.
   std::unique_ptr<Executor> gradient_loop_;
-  std::unique_ptr<const client::StateFolder> folder_;
   std::unique_ptr<Executor> writer_;              // writes states; null without a state folder
   LogLimit failure_lines_{10, absl::Minutes(1)};  // about states that were not saved
   std::atomic<bool> writing_ = false;  // true until the state of StartSaveState is written
-  Incarnation incarnation_;            // 0 until the servers are joined
-  RunId run_;
-  std::string residual_start_;
-  std::optional<Step> trial_;
-  Step next_;  // the last result of Join or NextStep
+  Step next_;                          // the last result of Join or NextStep
   // True from the first call of Ready in a step until NextStep has returned.
   std::atomic<bool> step_is_partial_ = false;
 };

@@ -50,18 +50,20 @@ Exchange::Exchange(ExchangeParts parts, JoinRequest request, const std::vector<J
 }
 
 void Exchange::Start(Step first) {
+  pushes_.Start(first);
   reads_.ReadAll(first);
   for (const std::unique_ptr<ServerLink>& link : links_) link->StartHeartbeats();
   CheckServers();
 }
 
 void Exchange::Fail(absl::Status failure) {
-  parts_.progress.Fail(std::move(failure));
+  parts_.listener.OnFailure(std::move(failure));
   Stop();
 }
 
 void Exchange::OnRollback(Generation generation) {
-  parts_.progress.RollBack(generation);
+  if (!stopped_) rollback_ = generation;
+  parts_.listener.OnRollback(generation);
   Stop();
 }
 
@@ -108,7 +110,7 @@ void Exchange::CheckServers() {
     return FailForOutage(*links_[*longest], *outages[*longest]);
   }
   ReportOutages(now);
-  parts_.loop->PostAt(now + check_interval_, [this] { CheckServers(); });
+  parts_.loop->PostAt(now + check_interval_, scope_.Bind([this] { CheckServers(); }));
 }
 
 void Exchange::FailForOutage(ServerLink& link, const ServerOutage& outage) {

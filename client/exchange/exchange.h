@@ -26,13 +26,13 @@
 #include "client/exchange/server_link.h"
 #include "client/exchange/server_liveness.h"
 #include "common/ids.h"
+#include "common/time/task_scope.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {
 
-// Lives on the event loop `parts.loop`: only tasks of this loop call its functions. Construct an
-// Exchange before the loop runs any task that uses it, and destroy it after the loop has stopped.
+// Lives on the event loop `parts.loop`: only tasks of this loop call its functions.
 class Exchange final : private ServerLink::Observer {
  public:
   // REQUEST: the Join request of this process. The exchange uses it, with the incarnation and run
@@ -43,6 +43,8 @@ class Exchange final : private ServerLink::Observer {
   // Requests all parameters for the step FIRST, and starts the heartbeats.
   void Start(Step first);
   PushPipeline& pushes() { return pushes_; }
+  // Returns the first step without all verdicts.
+  Step next() const { return pushes_.next(); }
   // Ends every wait of the training thread with FAILURE, and stops the exchange. REQUIRES: FAILURE
   // is not OK.
   void Fail(absl::Status failure);
@@ -58,6 +60,8 @@ class Exchange final : private ServerLink::Observer {
   double UnjudgedNorm() const;
   // Returns the server whose outage ended the exchange; nullopt if no outage did.
   std::optional<ServerId> lost() const { return lost_; }
+  // Returns the generation of the rollback that ended the exchange; nullopt if no rollback did.
+  std::optional<Generation> rollback() const { return rollback_; }
 
  private:
   void OnMessage(ServerLink& link, const ServerFrame& message) override;
@@ -83,6 +87,8 @@ class Exchange final : private ServerLink::Observer {
   std::vector<bool> warned_;  // for each server: its present outage was logged
   bool stopped_ = false;
   std::optional<ServerId> lost_;
+  std::optional<Generation> rollback_;
+  const TaskScope scope_;
 };
 
 }  // namespace thinwire::client

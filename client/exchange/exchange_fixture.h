@@ -20,6 +20,7 @@
 #include "client/exchange/push_pipeline.h"
 #include "client/exchange/read_path.h"
 #include "client/exchange/server_link.h"
+#include "client/exchange/step_progress.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/time/clock.h"
@@ -122,7 +123,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                 .encoder = *encoder_,
                                 .tuner = nullptr,
                                 .meter = meter_,
-                                .progress = progress_,
+                                .listener = progress_,
                                 .report = report_,
                                 .deals = deals_};
   JoinRequest rejoin_;

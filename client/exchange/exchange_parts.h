@@ -9,7 +9,7 @@
 #include "client/encode/wire_meter.h"
 #include "client/exchange/deal_book.h"
 #include "client/exchange/status_report.h"
-#include "client/exchange/step_progress.h"
+#include "client/exchange/step_listener.h"
 #include "client/options/client_options.h"
 #include "client/replica/replica.h"
 #include "client/transport/transport.h"
@@ -28,7 +28,7 @@ struct ExchangeParts {
   PushEncoder& encoder;
   CodecTuner* tuner;  // null unless the client chooses codecs at run time
   WireMeter& meter;   // of TUNER, if there is one
-  StepProgress& progress;
+  StepListener& listener;
   StatusReport& report;
   DealBook& deals;
 };

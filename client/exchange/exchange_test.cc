@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/exchange/step_progress.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/time/clock.h"
@@ -64,7 +65,7 @@ class ExchangeTest : public ::testing::Test {
                                                          .encoder = *encoder_,
                                                          .tuner = nullptr,
                                                          .meter = meter_,
-                                                         .progress = progress_,
+                                                         .listener = progress_,
                                                          .report = report_,
                                                          .deals = deals_},
                                            request, replies);

@@ -63,10 +63,10 @@ bool PushPipeline::MayBegin() {
 void PushPipeline::EncodeMore() {
   if (encode_posted_ || !(parts_.encoder.may_finish() || MayBegin())) return;
   encode_posted_ = true;
-  parts_.loop->Post([this] {
+  parts_.loop->Post(scope_.Bind([this] {
     encode_posted_ = false;
     if (!stopped_) EncodeOneShard();
-  });
+  }));
 }
 
 void PushPipeline::EncodeOneShard() {
@@ -119,7 +119,7 @@ void PushPipeline::Send(PushEncoder::Encoded encoded) {
   ServerLink& link = LinkOf(shard);
   link.queue().Push(std::move(push));
   link.SendQueued();
-  if (gradients_.done() && !parts_.encoder.may_finish()) parts_.progress.StepEncoded();
+  if (gradients_.done() && !parts_.encoder.may_finish()) parts_.listener.OnStepEncoded();
 }
 
 // Stage 4: the server's verdict arrives.
@@ -182,12 +182,12 @@ void PushPipeline::FinishStep() {
   } else {
     parts_.meter.EndStep();
   }
-  const Step next = verdicts_.next();
-  if (next > verdicts_.step() + 1) {
+  next_ = verdicts_.next();
+  if (next_ > verdicts_.step() + 1) {
     parts_.report.Count(WorkerCounters::kJumpedStepsFieldNumber);
-    reads_.ReadAll(next);
+    reads_.ReadAll(next_);
   }
-  parts_.progress.StepJudged(next);
+  parts_.listener.OnStepJudged(next_);
 }
 
 void PushPipeline::UpdateChoices() {

@@ -36,6 +36,7 @@
 #include "client/exchange/step_gradients.h"
 #include "client/exchange/step_verdicts.h"
 #include "common/ids.h"
+#include "common/time/task_scope.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {
@@ -48,6 +49,8 @@ class PushPipeline {
   PushPipeline(const ExchangeParts& parts, const std::vector<std::unique_ptr<ServerLink>>& links,
                ReadPath& reads, GtopkReturns& returns, std::function<void(absl::Status)> fail);
 
+  // Sets the first step. Call once, before BeginStep.
+  void Start(Step first) { next_ = first; }
   // Starts a step. EXAMPLES is the weight of its pushes, and SCALE is the loss scale that its
   // gradients are multiplied by.
   void BeginStep(Step step, uint32_t examples, float scale);
@@ -60,6 +63,8 @@ class PushPipeline {
   void OnVerdict(ServerLink& link, const VerdictEntry& verdict);
   // Makes the pipeline ignore all gradients and verdicts from now on.
   void Stop() { stopped_ = true; }
+  // Returns the first step without all verdicts.
+  Step next() const { return next_; }
 
  private:
   ServerLink& LinkOf(ShardId shard) { return *links_[parts_.partition.server(shard).value]; }
@@ -81,9 +86,11 @@ class PushPipeline {
   GradientClip clip_;
   StepVerdicts verdicts_;
   PushSpans spans_;
+  Step next_;
   uint32_t examples_ = 0;
   bool encode_posted_ = false;
   bool stopped_ = false;
+  const TaskScope scope_;
 };
 
 }  // namespace thinwire::client

@@ -20,7 +20,7 @@ void ReadPath::ReadAll(Step step) {
   step_ = step;
   for (uint32_t s = 0; s < parts_.partition.shard_count(); ++s) {
     const ShardId shard{s};
-    parts_.progress.ExpectShard(shard);
+    parts_.listener.OnShardExpected(shard);
     links_[parts_.partition.server(shard).value]->queue().Read(shard, step);
   }
   for (const std::unique_ptr<ServerLink>& link : links_) link->SendQueued();
@@ -28,7 +28,7 @@ void ReadPath::ReadAll(Step step) {
 
 void ReadPath::ExpectAfterPush(ShardId shard, Step step) {
   step_ = step;
-  parts_.progress.ExpectShard(shard);
+  parts_.listener.OnShardExpected(shard);
 }
 
 void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
@@ -70,7 +70,7 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   if (waiting_.Clear(entry.shard)) parts_.report.set_waiting(waiting_.Text());
   // The parameters of an earlier step, which the link has read before it sends the shard's push.
   if (queue.HasPendingRead(entry.shard)) return;
-  parts_.progress.ShardArrived(entry.shard);
+  parts_.listener.OnShardArrived(entry.shard);
 }
 
 void ReadPath::ReadInFull(ServerLink& link, const ParametersEntry& entry) {

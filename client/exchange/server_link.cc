@@ -78,7 +78,7 @@ class ServerLink::OpenStream final : public StreamObserver {
   void ReadNext() { stream_->ReadNext(); }
 
   void OnFrame(ByteChain frame) override {
-    link_.parts_.loop->Post([&link = link_, serial = serial_, frame = std::move(frame)] {
+    Post([frame = std::move(frame)](ServerLink& link, uint64_t serial) {
       link.OnFrame(serial, frame);
     });
   }
@@ -91,15 +91,22 @@ class ServerLink::OpenStream final : public StreamObserver {
     }
     // stream_ still exists: its destructor waits until this call of OnWritten has returned.
     if (!frame.empty()) stream_->Write(std::move(frame));
-    link_.parts_.loop->Post([&link = link_, serial = serial_] { link.OnWritten(serial); });
+    Post([](ServerLink& link, uint64_t serial) { link.OnWritten(serial); });
   }
   void OnClosed(absl::Status status) override {
-    link_.parts_.loop->Post([&link = link_, serial = serial_, status = std::move(status)] {
+    Post([status = std::move(status)](ServerLink& link, uint64_t serial) {
       link.OnClosed(serial, status);
     });
   }
 
  private:
+  // Calls EVENT(link, serial) in a task of the loop, if the link still exists.
+  template <typename Event>
+  void Post(Event event) {
+    link_.parts_.loop->Post(link_.scope_.Bind(
+        [&link = link_, serial = serial_, event = std::move(event)] { event(link, serial); }));
+  }
+
   ServerLink& link_;
   const uint64_t serial_;
   mutable absl::Mutex mu_;
@@ -264,11 +271,11 @@ void ServerLink::LoseStream(const absl::Status& status) {
 
 void ServerLink::ReopenAfter(absl::Duration wait) {
   reopening_ = true;
-  parts_.loop->PostAt(parts_.loop->Now() + wait, [this, serial = serial_] {
+  parts_.loop->PostAt(parts_.loop->Now() + wait, scope_.Bind([this, serial = serial_] {
     if (serial != serial_) return;  // the wait has ended early
     reopening_ = false;
     SendQueued();
-  });
+  }));
 }
 
 void ServerLink::Resume() {
@@ -301,15 +308,17 @@ void ServerLink::SendHeartbeat() {
     parts_.deals.FillIn(request);
     parts_.report.FillIn(request);
   }
-  // The callback shares ownership of the loop. A reply that arrives after the loop has stopped is
-  // dropped by the loop.
+  auto on_reply = scope_.Bind([this, sent = parts_.loop->Now(), request](const auto& reply) {
+    OnHeartbeat(sent, request, reply);
+  });
+  // The callback shares ownership of the loop, because the reply may arrive after the end of the
+  // link.
   parts_.transport.Heartbeat(
       server_, request, heartbeat_timeout_,
-      [this, loop = parts_.loop, sent = parts_.loop->Now(), request,
+      [loop = parts_.loop, on_reply,
        clock = ClockCall(parts_.options.tracer, server_)](absl::StatusOr<HeartbeatReply> reply) {
         if (reply.ok()) clock.Answered(reply->unix_micros());
-        loop->Post(
-            [this, sent, request, reply = std::move(reply)] { OnHeartbeat(sent, request, reply); });
+        loop->Post([on_reply, reply = std::move(reply)]() mutable { on_reply(reply); });
       });
 }
 
@@ -319,10 +328,10 @@ void ServerLink::OnHeartbeat(absl::Time sent, const HeartbeatRequest& request,
   heartbeat_pending_ = false;
   CheckHeartbeat(sent, request, reply);
   if (std::exchange(heartbeat_wanted_, false)) return SendHeartbeat();
-  parts_.loop->PostAt(sent + heartbeat_interval_, [this, count = heartbeat_count_] {
+  parts_.loop->PostAt(sent + heartbeat_interval_, scope_.Bind([this, count = heartbeat_count_] {
     // HeartbeatNow may have sent the heartbeat already.
     if (count == heartbeat_count_) SendHeartbeat();
-  });
+  }));
 }
 
 void ServerLink::CheckHeartbeat(absl::Time sent, const HeartbeatRequest& request,
@@ -383,11 +392,12 @@ void ServerLink::Rejoin() {
   }
   liveness_.CallAnswered(now);
   if (std::exchange(joining_, true)) return;
+  auto on_reply = scope_.Bind([this, sent = now](const auto& reply) { OnJoined(sent, reply); });
   // The callback shares ownership of the loop, as that of a heartbeat.
   parts_.transport.Join(
       server_, rejoin_, parts_.options.silence,
-      [this, loop = parts_.loop, sent = now](absl::StatusOr<JoinReply> reply) {
-        loop->Post([this, sent, reply = std::move(reply)] { OnJoined(sent, reply); });
+      [loop = parts_.loop, on_reply](absl::StatusOr<JoinReply> reply) {
+        loop->Post([on_reply, reply = std::move(reply)]() mutable { on_reply(reply); });
       });
 }
 

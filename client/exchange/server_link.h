@@ -55,6 +55,7 @@
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/time/log_limit.h"
+#include "common/time/task_scope.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
 
@@ -63,8 +64,7 @@ namespace thinwire::client {
 // Returns the error of a worker whose number another process has taken.
 absl::Status FencedError(WorkerId worker);
 
-// Lives on the event loop `parts.loop`: only tasks of this loop call its functions. Construct a
-// link before the loop runs any task that uses it, and destroy it after the loop has stopped.
+// Lives on the event loop `parts.loop`: only tasks of this loop call its functions.
 class ServerLink {
  public:
   // Receives the link's events. All calls come from tasks of the link's event loop.
@@ -185,6 +185,7 @@ class ServerLink {
   LogLimit loss_lines_{10, absl::Seconds(10)};
   LogLimit return_lines_{10, absl::Seconds(10)};
   bool joining_ = false;  // true while a call of Join is pending
+  const TaskScope scope_;
 };
 
 }  // namespace thinwire::client

@@ -568,7 +568,7 @@ TEST_F(ServerLinkTest, AMalformedMessageIsAnErrorThatNamesTheServer) {
                                .encoder = *encoder_,
                                .tuner = nullptr,
                                .meter = meter_,
-                               .progress = progress_,
+                               .listener = progress_,
                                .report = report_,
                                .deals = deals_};
   FailureObserver observer;

@@ -24,7 +24,7 @@ StepProgress::StepProgress(const Partition& partition, absl::Duration drain, Clo
   }
 }
 
-void StepProgress::ExpectShard(ShardId shard) {
+void StepProgress::OnShardExpected(ShardId shard) {
   absl::MutexLock lock(&mu_);
   if (missing_[shard.value]) return;
   missing_[shard.value] = true;
@@ -32,7 +32,7 @@ void StepProgress::ExpectShard(ShardId shard) {
   for (const uint32_t tensor : tensors_of_shard_[shard.value]) ++missing_of_tensor_[tensor];
 }
 
-void StepProgress::ShardArrived(ShardId shard) {
+void StepProgress::OnShardArrived(ShardId shard) {
   absl::MutexLock lock(&mu_);
   if (!missing_[shard.value]) return;
   missing_[shard.value] = false;
@@ -40,22 +40,22 @@ void StepProgress::ShardArrived(ShardId shard) {
   for (const uint32_t tensor : tensors_of_shard_[shard.value]) --missing_of_tensor_[tensor];
 }
 
-void StepProgress::StepEncoded() {
+void StepProgress::OnStepEncoded() {
   absl::MutexLock lock(&mu_);
   encoded_ = true;
 }
 
-void StepProgress::StepJudged(Step next) {
+void StepProgress::OnStepJudged(Step next) {
   absl::MutexLock lock(&mu_);
   next_ = next;
 }
 
-void StepProgress::Fail(absl::Status failure) {
+void StepProgress::OnFailure(absl::Status failure) {
   absl::MutexLock lock(&mu_);
   if (failure_.ok()) failure_ = std::move(failure);
 }
 
-void StepProgress::RollBack(Generation generation) {
+void StepProgress::OnRollback(Generation generation) {
   absl::MutexLock lock(&mu_);
   if (!failure_.ok()) return;
   rollback_ = generation;

@@ -1,6 +1,6 @@
-// StepProgress: synchronizes the training thread with the client's event loop. The loop reports
-// progress; the training thread waits for it. The first failure ends every wait, permanently. A
-// rollback of the servers is a failure that Restart ends.
+// StepProgress: a StepListener for a training thread, which waits for what the client's event loop
+// reports. The first failure ends every wait, permanently. A rollback of the servers is a failure
+// that Restart ends.
 //
 // After Stop, the waits for parameters, which may depend on other workers, end at once. The waits
 // for the pushes of the current step depend on the servers only and end after the drain time, so
@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/exchange/step_listener.h"
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/time/clock.h"
@@ -26,27 +27,19 @@
 namespace thinwire::client {
 
 // Thread-safe.
-class StepProgress {
+class StepProgress final : public StepListener {
  public:
   // DRAIN: the longest time of waits after Stop. CLOCK must outlive this object.
   StepProgress(const Partition& partition, absl::Duration drain, Clock& clock);
 
-  // The event loop calls the six functions below.
-  //
-  // Records that the parameters of SHARD are requested and have not arrived. Idempotent.
-  void ExpectShard(ShardId shard);
-  // Records that the parameters of SHARD are in the replica.
-  void ShardArrived(ShardId shard);
-  // Records that every gradient of the current step is encoded.
-  void StepEncoded();
-  // Records that every push of the current step has its verdict. NEXT is the next step to run.
-  void StepJudged(Step next);
-  // Ends all waits with FAILURE. Has no effect after another Fail or RollBack. REQUIRES: FAILURE is
-  // not OK.
-  void Fail(absl::Status failure);
-  // Ends all waits with Aborted, because the servers continue from an earlier step under
-  // GENERATION. Has no effect after Fail or another RollBack.
-  void RollBack(Generation generation);
+  void OnShardExpected(ShardId shard) override;
+  void OnShardArrived(ShardId shard) override;
+  void OnStepEncoded() override;
+  void OnStepJudged(Step next) override;
+  // Ends all waits with FAILURE. Has no effect after another OnFailure or OnRollback.
+  void OnFailure(absl::Status failure) override;
+  // Ends all waits with Aborted. Has no effect after OnFailure or another OnRollback.
+  void OnRollback(Generation generation) override;
 
   // Ends all waits that would block, now and in the future, with Cancelled: WaitTensor and WaitAll
   // at once, WaitEncoded and WaitNext when the drain time has passed since the first call of Stop.
@@ -69,7 +62,7 @@ class StepProgress {
   // Returns the generation of the rollback that has ended the waits; nullopt if no rollback did.
   std::optional<Generation> rollback() const;
   // Forgets the failure and everything that the event loop has recorded, as in a new object. A Stop
-  // remains in effect. REQUIRES: the event loop has stopped.
+  // remains in effect. REQUIRES: the exchange has stopped.
   void Restart();
 
  private:

@@ -23,11 +23,11 @@ TEST(StepProgressTest, ATensorIsReadyWhenItsLastShardHasArrived) {
   StepProgress progress(partition, kGrace, clock);
   const std::vector<ShardId> shards = partition.ShardsOfTensor(0);
   ASSERT_EQ(shards.size(), 2u);
-  for (const ShardId shard : shards) progress.ExpectShard(shard);
-  progress.ExpectShard(shards[0]);  // repeats the call, which has no effect
+  for (const ShardId shard : shards) progress.OnShardExpected(shard);
+  progress.OnShardExpected(shards[0]);  // repeats the call, which has no effect
   EXPECT_TRUE(progress.WaitTensor(1).ok()) << "the other tensor is ready";
   std::thread loop([&] {
-    for (const ShardId shard : shards) progress.ShardArrived(shard);
+    for (const ShardId shard : shards) progress.OnShardArrived(shard);
   });
   EXPECT_TRUE(progress.WaitTensor(0).ok());
   EXPECT_TRUE(progress.WaitAll().ok());
@@ -39,8 +39,8 @@ TEST(StepProgressTest, VectorsThatShareAShardArriveTogether) {
   SteadyClock clock;
   StepProgress progress(partition, kGrace, clock);
   ASSERT_EQ(partition.ShardsOfTensor(1), partition.ShardsOfTensor(3));
-  progress.ExpectShard(partition.ShardsOfTensor(1)[0]);
-  progress.ShardArrived(partition.ShardsOfTensor(3)[0]);
+  progress.OnShardExpected(partition.ShardsOfTensor(1)[0]);
+  progress.OnShardArrived(partition.ShardsOfTensor(3)[0]);
   EXPECT_TRUE(progress.WaitTensor(1).ok());
   EXPECT_TRUE(progress.WaitTensor(3).ok());
 }
@@ -49,8 +49,8 @@ TEST(StepProgressTest, WaitNextReturnsTheNextStep) {
   SteadyClock clock;
   StepProgress progress(TwoLayers(), kGrace, clock);
   progress.BeginStep();
-  progress.StepEncoded();
-  progress.StepJudged(Step{8});
+  progress.OnStepEncoded();
+  progress.OnStepJudged(Step{8});
   EXPECT_TRUE(progress.WaitEncoded().ok());
   EXPECT_EQ(*progress.WaitNext(), Step{8});
 }
@@ -59,10 +59,10 @@ TEST(StepProgressTest, TheFirstFailureEndsEveryWait) {
   SteadyClock clock;
   StepProgress progress(TwoLayers(), kGrace, clock);
   progress.BeginStep();
-  progress.ExpectShard(ShardId{0});
+  progress.OnShardExpected(ShardId{0});
   std::thread loop([&] {
-    progress.Fail(absl::UnavailableError("server 1"));
-    progress.Fail(absl::AbortedError("later"));
+    progress.OnFailure(absl::UnavailableError("server 1"));
+    progress.OnFailure(absl::AbortedError("later"));
   });
   EXPECT_EQ(progress.WaitNext().status(), absl::UnavailableError("server 1"));
   EXPECT_EQ(progress.WaitEncoded(), absl::UnavailableError("server 1"));
@@ -75,7 +75,7 @@ TEST(StepProgressTest, AStopEndsWaitsForParametersAtOnce) {
   const Partition partition = TwoLayers();
   SteadyClock clock;
   StepProgress progress(partition, kGrace, clock);
-  progress.ExpectShard(partition.ShardsOfTensor(0)[0]);
+  progress.OnShardExpected(partition.ShardsOfTensor(0)[0]);
   std::thread stopper([&] { progress.Stop(); });
   EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
   EXPECT_EQ(progress.WaitTensor(0), absl::CancelledError("stopped"));
@@ -89,8 +89,8 @@ TEST(StepProgressTest, APushInFlightIsAwaitedAfterAStop) {
   progress.BeginStep();
   progress.Stop();
   std::thread loop([&] {
-    progress.StepEncoded();
-    progress.StepJudged(Step{8});
+    progress.OnStepEncoded();
+    progress.OnStepJudged(Step{8});
   });
   EXPECT_TRUE(progress.WaitEncoded().ok());
   EXPECT_EQ(*progress.WaitNext(), Step{8});
@@ -112,11 +112,11 @@ TEST(StepProgressTest, ADrainingWorkerWaitsForParametersAfterAStop) {
   SteadyClock clock;
   StepProgress progress(partition, kGrace, clock);
   EXPECT_EQ(progress.drain_end(), absl::InfiniteFuture());
-  progress.ExpectShard(shard);
+  progress.OnShardExpected(shard);
   progress.Stop();
   EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
   progress.Drain();
-  std::thread loop([&] { progress.ShardArrived(shard); });
+  std::thread loop([&] { progress.OnShardArrived(shard); });
   EXPECT_TRUE(progress.WaitAll().ok());
   loop.join();
 }
@@ -125,7 +125,7 @@ TEST(StepProgressTest, AWaitForParametersEndsWithTheDrainTime) {
   const Partition partition = TwoLayers();
   SteadyClock clock;
   StepProgress progress(partition, absl::ZeroDuration(), clock);
-  progress.ExpectShard(ShardId{0});
+  progress.OnShardExpected(ShardId{0});
   progress.Stop();
   progress.Drain();
   EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
@@ -134,9 +134,9 @@ TEST(StepProgressTest, AWaitForParametersEndsWithTheDrainTime) {
 TEST(StepProgressTest, AFailureIsReportedAlsoAfterAStop) {
   SteadyClock clock;
   StepProgress progress(TwoLayers(), kGrace, clock);
-  progress.ExpectShard(ShardId{0});
+  progress.OnShardExpected(ShardId{0});
   progress.Stop();
-  progress.Fail(absl::UnavailableError("server 1"));
+  progress.OnFailure(absl::UnavailableError("server 1"));
   EXPECT_EQ(progress.WaitAll(), absl::UnavailableError("server 1"));
 }
 
@@ -145,12 +145,12 @@ TEST(StepProgressTest, ARollbackEndsEveryWaitUntilRestart) {
   SteadyClock clock;
   StepProgress progress(partition, kGrace, clock);
   progress.BeginStep();
-  progress.ExpectShard(ShardId{0});
+  progress.OnShardExpected(ShardId{0});
   EXPECT_EQ(progress.rollback(), std::nullopt);
   std::thread loop([&] {
-    progress.RollBack(Generation{2});
-    progress.Fail(absl::UnavailableError("later"));
-    progress.RollBack(Generation{3});
+    progress.OnRollback(Generation{2});
+    progress.OnFailure(absl::UnavailableError("later"));
+    progress.OnRollback(Generation{3});
   });
   const absl::Status expected =
       absl::AbortedError("the servers continue from an earlier step (generation 2)");
@@ -162,18 +162,18 @@ TEST(StepProgressTest, ARollbackEndsEveryWaitUntilRestart) {
   EXPECT_EQ(progress.rollback(), std::nullopt);
   EXPECT_EQ(progress.failure(), absl::OkStatus());
   EXPECT_TRUE(progress.WaitAll().ok()) << "no shard is expected any more";
-  progress.ExpectShard(ShardId{0});
+  progress.OnShardExpected(ShardId{0});
   progress.Stop();
   progress.Restart();
-  progress.ExpectShard(ShardId{0});
+  progress.OnShardExpected(ShardId{0});
   EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
 }
 
 TEST(StepProgressTest, ARollbackAfterAFailureHasNoEffect) {
   SteadyClock clock;
   StepProgress progress(TwoLayers(), kGrace, clock);
-  progress.Fail(absl::UnavailableError("server 1"));
-  progress.RollBack(Generation{2});
+  progress.OnFailure(absl::UnavailableError("server 1"));
+  progress.OnRollback(Generation{2});
   EXPECT_EQ(progress.failure(), absl::UnavailableError("server 1"));
   EXPECT_EQ(progress.rollback(), std::nullopt);
 }

@@ -61,7 +61,17 @@ class InProcessTransport::InProcessStream final : public FrameStream {
 };
 
 InProcessTransport::InProcessTransport(std::vector<InProcessServer*> servers)
-    : servers_(std::move(servers)), faults_(servers_.size()) {}
+    : servers_(std::move(servers)),
+      threads_(std::make_unique<Threads>()),
+      faults_(servers_.size()),
+      loop_(threads_->Make()),
+      membership_loop_(threads_->Make()) {}
+
+InProcessTransport::InProcessTransport(std::vector<InProcessServer*> servers, ExecutorFactory& time)
+    : servers_(std::move(servers)),
+      faults_(servers_.size()),
+      loop_(time.Make()),
+      membership_loop_(time.Make()) {}
 
 InProcessTransport::~InProcessTransport() {
   membership_loop_->Stop();

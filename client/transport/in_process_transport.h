@@ -1,7 +1,7 @@
 // InProcessTransport: a Transport to servers in this process. Tests can inject the faults of a real
-// network. One thread carries all frames and heartbeats, so the frames of a stream stay in order
-// and a server receives one frame at a time. Another thread carries the calls of Join and Leave, in
-// order, and those of Masters.
+// network. One executor carries all frames and heartbeats, so the frames of a stream stay in order
+// and a server receives one frame at a time. Another one carries the calls of Join and Leave, in
+// order, and those of Masters. Unless the caller says otherwise, each has a thread of its own.
 #ifndef THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 
@@ -57,6 +57,9 @@ class InProcessServer {
 class InProcessTransport final : public Transport {
  public:
   explicit InProcessTransport(std::vector<InProcessServer*> servers);
+  // Carries everything on executors of TIME, for example in virtual time. TIME must outlive the
+  // transport.
+  InProcessTransport(std::vector<InProcessServer*> servers, ExecutorFactory& time);
   ~InProcessTransport() override;
 
   std::string NameOf(ServerId server) const override;
@@ -117,16 +120,16 @@ class InProcessTransport final : public Transport {
             std::function<absl::StatusOr<Reply>(InProcessServer&)> call, Done<Reply> done);
 
   const std::vector<InProcessServer*> servers_;
-  Threads threads_;
+  const std::unique_ptr<Threads> threads_;  // null if the executors come from elsewhere
   // Only tasks of loop_ use the three members below.
   std::vector<Faults> faults_;
   std::map<uint64_t, Connection> connections_;
   uint64_t next_number_ = 1;
 
   // Shared with every Peer, because servers may call a Peer after the transport is destroyed.
-  const std::shared_ptr<Executor> loop_ = threads_.Make();
+  const std::shared_ptr<Executor> loop_;
   // Makes the calls of Join, Leave and Masters, in which a server may block.
-  const std::unique_ptr<Executor> membership_loop_ = threads_.Make();
+  const std::unique_ptr<Executor> membership_loop_;
 };
 
 }  // namespace thinwire
