@@ -28,7 +28,7 @@ PARTS = {
     "cli": {"client", "server/durable", "server/core", "admin", "config", "proto", "common"},
 }
 # The files of these folders may include every part.
-UNRESTRICTED = {"tests", "bench", "experiments"}
+UNRESTRICTED = {"tests", "bench", "experiments", "sim"}
 # Every part may include these parts transitively (through another part), because they are implementation details of
 # other parts.
 TRANSITIVE = {"kernels"}

@@ -28,6 +28,10 @@ class VirtualTime final : public ExecutorFactory {
   void After(absl::Duration delay, Executor::Task task) { At(elapsed_ + delay, std::move(task)); }
 
   bool empty() const { return events_.empty(); }
+  // Returns the time of the next function; InfiniteDuration if there is none.
+  absl::Duration next() const {
+    return empty() ? absl::InfiniteDuration() : events_.front().when;
+  }
   // Runs the next function. REQUIRES: !empty().
   void RunNext();
 

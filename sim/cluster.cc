@@ -1,0 +1,186 @@
+#include "sim/cluster.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "server/durable/state_folder.h"
+#include "server/edge/make_job.h"
+#include "worker/client_options.h"
+
+namespace thinwire::sim {
+namespace {
+
+constexpr char kFolder[] = "/state";
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+
+const char* const kStateNames[] = {"joining", "training", "leaving", "finished", "failed"};
+
+}  // namespace
+
+Cluster::Cluster(JobSpec spec, VirtualTask task, LinkOptions link, uint64_t seed)
+    : spec_(std::move(spec)),
+      task_(std::move(task)),
+      partition_(Partition::Make(task_.tensors, spec_.shard_size, spec_.server_count).value()),
+      network_(time_, spec_.server_count, link),
+      workers_(spec_.rule.max_workers) {
+  for (uint32_t s = 0; s < spec_.server_count; ++s) {
+    servers_.push_back(std::make_unique<Server>(seed * 1000 + s));
+    FaultyFiles& files = servers_.back()->files;
+    if (!files.MakeFolder(kFolder).ok() || !files.SyncFolder("/").ok()) std::abort();
+  }
+}
+
+Cluster::~Cluster() {
+  workers_.clear();
+  for (uint32_t s = 0; s < servers_.size(); ++s) EndJob(ServerId{s});
+}
+
+void Cluster::StartAll() {
+  for (uint32_t s = 0; s < servers_.size(); ++s) {
+    servers_[s]->failure = StartServer(ServerId{s});
+  }
+  for (uint32_t w = 0; w < spec_.rule.workers; ++w) StartWorker(WorkerId{w});
+}
+
+absl::Status Cluster::StartServer(ServerId server) { return StartJob(server, /*in_place=*/false); }
+
+absl::Status Cluster::StartJob(ServerId id, bool in_place) {
+  Server& server = *servers_[id.value];
+  ++starts_;
+  ServerSettings settings;
+  settings.server = id;
+  settings.run = RunId{1000 + starts_};
+  settings.token_key = absl::StrCat("key ", starts_);
+  settings.epoch = Epoch{starts_};
+  if (spec_.recovery.durability != Durability::kNone) {
+    ASSIGN_OR_RETURN(settings.epoch, NextEpoch(server.files, kFolder, time_.Now()));
+    settings.durable = DurableOptions{
+        .files = &server.files,
+        .folder = kFolder,
+        .awaits_rollback = !in_place,
+        .failed = [&server](const absl::Status& failure) { server.failure = failure; },
+        .log_failed = [&server](const absl::Status& failure) { server.failure = failure; },
+        .restart = [&server] { server.restart_wanted = true; }};
+  }
+  std::unique_ptr<Peers> peers;
+  if (id == ServerId{0} && spec_.server_count > 1) peers = network_.ConnectLead();
+  ASSIGN_OR_RETURN(
+      server.job,
+      MakeJob(
+          spec_, std::move(settings), time_,
+          JobExecutors{.threads = time_, .background = time_, .shards = time_, .unix_clock = time_},
+          std::move(peers)));
+  server.job->StartTicking(std::min(kTick, spec_.lease / 10));
+  network_.Attach(id, *server.job);
+  return absl::OkStatus();
+}
+
+void Cluster::EndJob(ServerId id) {
+  network_.Detach(id);
+  servers_[id.value]->job.reset();
+  servers_[id.value]->restart_wanted = false;
+}
+
+void Cluster::KillServer(ServerId id, bool power_loss) {
+  FaultyFiles& files = servers_[id.value]->files;
+  // Nothing that the end of the job does reaches the disk.
+  files.Crash();
+  EndJob(id);
+  servers_[id.value]->failure = absl::OkStatus();
+  if (power_loss) {
+    files.Restart();
+  } else {
+    files.RestartProcess();
+  }
+}
+
+void Cluster::StartWorker(WorkerId worker) {
+  ClientOptions options = MakeClientOptions(spec_, {.worker = worker});
+  workers_[worker.value] = std::make_unique<VirtualWorker>(task_, partition_, std::move(options),
+                                                           network_.Connect(worker), time_);
+  workers_[worker.value]->Start();
+}
+
+void Cluster::KillWorker(WorkerId worker) { workers_[worker.value].reset(); }
+
+void Cluster::RestartRolledBack() {
+  for (uint32_t s = 0; s < servers_.size(); ++s) {
+    Server& server = *servers_[s];
+    if (!server.restart_wanted || server.job == nullptr) continue;
+    server.restart_wanted = false;
+    bool stopped = false;
+    server.job->Stop([&stopped] { stopped = true; });
+    while (!stopped) time_.RunNext();
+    EndJob(ServerId{s});
+    absl::Status started = StartJob(ServerId{s}, /*in_place=*/true);
+    if (!started.ok()) server.failure = std::move(started);
+  }
+}
+
+void Cluster::RunNext() {
+  time_.RunNext();
+  RestartRolledBack();
+}
+
+bool Cluster::RunUntil(absl::Duration end, const std::function<bool()>& done) {
+  while (!done() && time_.next() <= end) RunNext();
+  return done();
+}
+
+void Cluster::RunFor(absl::Duration time) {
+  RunUntil(time_.elapsed() + time, [] { return false; });
+}
+
+bool Cluster::RunUntilFinished(absl::Duration time) {
+  return RunUntil(time_.elapsed() + time, [this] {
+    return std::ranges::all_of(
+        workers_, [](const auto& worker) { return worker == nullptr || worker->finished(); });
+  });
+}
+
+std::string Cluster::DescribeWorkers() const {
+  std::string text;
+  for (uint32_t w = 0; w < workers_.size(); ++w) {
+    const VirtualWorker* const worker = workers_[w].get();
+    if (worker == nullptr) continue;
+    absl::StrAppend(&text, "worker ", w, ": ", kStateNames[static_cast<int>(worker->state())],
+                    ", step ", worker->step().value, "; ", worker->failure().message(),
+                    worker->waiting(), "\n");
+  }
+  return text;
+}
+
+StatusReply Cluster::Status(ServerId server) {
+  std::optional<StatusReply> status;
+  job(server)->Status([&](const absl::StatusOr<StatusReply>& reply) { status = reply.value(); });
+  while (!status.has_value()) RunNext();
+  return *status;
+}
+
+std::map<std::string, std::vector<float>> Cluster::Masters() {
+  std::map<std::string, std::vector<float>> masters;
+  for (const TensorShape& tensor : task_.tensors) masters[tensor.name].resize(tensor.value_count());
+  for (const std::unique_ptr<Server>& server : servers_) {
+    bool more = true;
+    for (size_t place = 0; more; ++place) {
+      std::optional<std::vector<MastersChunk>> chunks;
+      server->job->Masters({}, place, [&](const absl::StatusOr<std::vector<MastersChunk>>& reply) {
+        chunks = reply.value();
+      });
+      while (!chunks.has_value()) RunNext();
+      for (const MastersChunk& chunk : *chunks) {
+        std::memcpy(masters[chunk.tensor()].data() + chunk.offset(), chunk.values().data(),
+                    chunk.values().size());
+      }
+      more = !chunks->empty();
+    }
+  }
+  return masters;
+}
+
+}  // namespace thinwire::sim

@@ -1,0 +1,110 @@
+// Cluster: a whole job in one thread and in virtual time: the real jobs of its servers on simulated
+// disks, the real client cores of its workers, and a network between them (network.h).
+//
+//   Cluster cluster(spec, task);
+//   cluster.StartAll();
+//   cluster.RunFor(absl::Seconds(3));
+//   cluster.KillServer(ServerId{1}, /*power_loss=*/false);
+//   cluster.StartServer(ServerId{1});
+//   EXPECT_TRUE(cluster.RunUntilFinished(absl::Minutes(10)));
+//
+// The same calls give the same run, event by event.
+#ifndef THINWIRE_SIM_CLUSTER_H_
+#define THINWIRE_SIM_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "common/spec/job_spec.h"
+#include "common/time/virtual_time.h"
+#include "proto/control.pb.h"
+#include "server/durable/testing/faulty_files.h"
+#include "server/edge/job.h"
+#include "sim/network.h"
+#include "sim/worker.h"
+
+namespace thinwire::sim {
+
+// Not thread-safe.
+class Cluster {
+ public:
+  // SEED: of the disks. REQUIRES: SPEC has no problem (JobSpec::Validate).
+  Cluster(JobSpec spec, VirtualTask task, LinkOptions link = {}, uint64_t seed = 1);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  // Starts all servers and workers.
+  void StartAll();
+  // Starts a process of SERVER with the files of the last one. Errors: those of MakeJob.
+  // REQUIRES: it has no process.
+  absl::Status StartServer(ServerId server);
+  // Ends the process of SERVER, if it has one. POWER_LOSS: its disk keeps only what was flushed.
+  void KillServer(ServerId server, bool power_loss);
+  // Starts a process of WORKER, without a saved state. REQUIRES: it has no process.
+  void StartWorker(WorkerId worker);
+  // Ends the process of WORKER, if it has one.
+  void KillWorker(WorkerId worker);
+
+  // Run the events of the next TIME, or until all workers have finished. RunUntilFinished returns
+  // false if TIME passes first; DescribeWorkers then says why.
+  void RunFor(absl::Duration time);
+  bool RunUntilFinished(absl::Duration time);
+  std::string DescribeWorkers() const;
+
+  VirtualTime& time() { return time_; }
+  Network& network() { return network_; }
+  // Returns the files of SERVER, in which faults can be injected.
+  FaultyFiles& files(ServerId server) { return servers_[server.value]->files; }
+  // Returns the job of SERVER; null: it has no process.
+  Job* job(ServerId server) { return servers_[server.value]->job.get(); }
+  // Returns the process of WORKER; null: it has none.
+  VirtualWorker* worker(WorkerId worker) { return workers_[worker.value].get(); }
+  // Returns why SERVER has given up its job; OK: it has not.
+  const absl::Status& failure(ServerId server) const { return servers_[server.value]->failure; }
+
+  // Return a server's status, and the masters of all servers by the names of their tensors. Run the
+  // events until the servers have answered. REQUIRES: the servers have processes.
+  StatusReply Status(ServerId server);
+  std::map<std::string, std::vector<float>> Masters();
+
+ private:
+  struct Server {
+    explicit Server(uint64_t seed) : files(seed) {}
+    FaultyFiles files;
+    std::unique_ptr<Job> job;
+    bool in_place = false;  // the lead has rolled the server back
+    bool restart_wanted = false;
+    absl::Status failure;
+    uint64_t epoch = 0;
+  };
+
+  absl::Status StartJob(ServerId server, bool in_place);
+  void EndJob(ServerId server);
+  // Makes the jobs of servers anew that were rolled back.
+  void RestartRolledBack();
+  void RunNext();
+  // Runs the events until DONE returns true, at most to the time END. Returns its last result.
+  bool RunUntil(absl::Duration end, const std::function<bool()>& done);
+
+  const JobSpec spec_;
+  const VirtualTask task_;
+  const Partition partition_;
+  VirtualTime time_;
+  Network network_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<VirtualWorker>> workers_;
+  uint64_t starts_ = 0;  // of server processes
+};
+
+}  // namespace thinwire::sim
+
+#endif  // THINWIRE_SIM_CLUSTER_H_

@@ -1,0 +1,234 @@
+#include "sim/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common/codec/codec.h"
+#include "server/core/testing/random_events.h"
+
+namespace thinwire::sim {
+namespace {
+
+constexpr uint32_t kWorkers = 4;
+constexpr Step kLast{12};
+constexpr uint32_t kExamples = 16;
+constexpr float kRate = 0.5;
+
+using Masters = std::map<std::string, std::vector<float>>;
+
+// Returns element I of WORKER's gradient at STEP: a small binary fraction, so that sums are exact in
+// any order.
+float GradientAt(WorkerId worker, Step step, size_t i) {
+  return 0.125f * static_cast<float>((i * 7 + worker.value * 3 + step.value) % 32) - 2.0f;
+}
+
+// Each worker's step takes another time.
+VirtualTask Task() {
+  VirtualTask task;
+  task.tensors = {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
+  for (const TensorShape& tensor : task.tensors) {
+    std::vector<float>& values = task.initial.emplace_back(tensor.value_count());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 0.25f * static_cast<float>(i % 13);
+  }
+  task.last = kLast;
+  task.gradient = [](WorkerId worker, Step step, const auto&, auto& gradient) {
+    for (std::vector<float>& tensor : gradient) {
+      for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = GradientAt(worker, step, i);
+    }
+    return kExamples;
+  };
+  task.time = [](WorkerId worker, Step step) {
+    return absl::Milliseconds(100 + 7 * worker.value + 3 * (step.value % 5));
+  };
+  return task;
+}
+
+JobSpec Spec(const Rule& rule, Durability durability) {
+  JobSpec spec;
+  spec.rule = rule;
+  spec.server_count = 2;
+  spec.shard_size = kLeastShardSize;
+  spec.schedule.learning_rate = kRate;
+  spec.recovery.durability = durability;
+  spec.recovery.checkpoint_interval = absl::Milliseconds(300);
+  return spec;
+}
+
+// Returns the parameters after COUNT(w, t) pushes of worker w at each step t, each with the weight
+// of one push in SIZE.
+Masters Expected(float size, const std::function<int(WorkerId, Step)>& count) {
+  const VirtualTask task = Task();
+  Masters masters;
+  for (size_t t = 0; t < task.tensors.size(); ++t) {
+    std::vector<float> values = task.initial[t];
+    for (uint32_t w = 0; w < kWorkers; ++w) {
+      for (Step step; step < kLast; step = step + 1) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          values[i] -= kRate / size * static_cast<float>(count(WorkerId{w}, step)) *
+                       GradientAt(WorkerId{w}, step, i);
+        }
+      }
+    }
+    masters[task.tensors[t].name] = values;
+  }
+  return masters;
+}
+
+class ClusterTest : public ::testing::TestWithParam<std::tuple<std::string, Durability>> {
+ protected:
+  Rule rule() const {
+    const std::string& mode = std::get<0>(GetParam());
+    if (mode == "sync") return Rule::Sync(kWorkers);
+    if (mode == "backup") return Rule::Backup(kWorkers, 1);
+    if (mode == "ssp") return Rule::Ssp(kWorkers, 3);
+    return Rule::Async(kWorkers);
+  }
+  Durability durability() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(ClusterTest, EveryGradientIsAppliedOnce) {
+  Cluster cluster(Spec(rule(), durability()), Task());
+  cluster.StartAll();
+  ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+  const bool by_round = rule().fold == Fold::kRound;
+  const Masters masters = cluster.Masters();
+  if (rule().quorum == kWorkers || !by_round) {
+    EXPECT_EQ(masters, Expected(by_round ? kWorkers : 1, [](WorkerId, Step) { return 1; }));
+  }
+}
+
+TEST_P(ClusterTest, TheSameCallsGiveTheSameRun) {
+  absl::Duration times[2];
+  Masters masters[2];
+  for (int run = 0; run < 2; ++run) {
+    Cluster cluster(Spec(rule(), durability()), Task());
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(700));
+    cluster.network().Break(WorkerId{1}, ServerId{1});
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    times[run] = cluster.time().elapsed();
+    masters[run] = cluster.Masters();
+  }
+  EXPECT_EQ(times[0], times[1]);
+  EXPECT_EQ(masters[0], masters[1]);
+}
+
+// Faults of a cluster, drawn from a seed. A server that is killed starts again, and so does a worker.
+class Faults {
+ public:
+  Faults(Cluster& cluster, const JobSpec& spec, uint64_t seed, bool kills_workers)
+      : cluster_(cluster), spec_(spec), random_(seed), kills_workers_(kills_workers) {}
+
+  // Injects faults for the next TIME and ends them.
+  void Inject(absl::Duration time) {
+    const absl::Duration end = cluster_.time().elapsed() + time;
+    while (cluster_.time().elapsed() < end && !cluster_.RunUntilFinished(absl::ZeroDuration())) {
+      InjectOne();
+      cluster_.RunFor(absl::Milliseconds(random_.Below(400)));
+    }
+    for (uint32_t w = 0; w < kWorkers; ++w) {
+      for (uint32_t s = 0; s < spec_.server_count; ++s) {
+        cluster_.network().Cut(WorkerId{w}, ServerId{s}, false);
+      }
+    }
+    for (uint32_t s = 0; s < spec_.server_count; ++s) {
+      cluster_.network().CutFromLead(ServerId{s}, false);
+      StartIfDown(ServerId{s});
+    }
+  }
+
+ private:
+  void InjectOne() {
+    const ServerId server{static_cast<uint32_t>(random_.Below(spec_.server_count))};
+    const WorkerId worker{static_cast<uint32_t>(random_.Below(kWorkers))};
+    switch (random_.Below(6)) {
+      case 0:
+        return cluster_.network().Break(worker, server);
+      case 1:
+        return cluster_.network().Cut(worker, server, random_.Percent(50));
+      case 2:
+        return cluster_.network().CutFromLead(server, random_.Percent(50));
+      case 3:
+        if (spec_.recovery.durability == Durability::kNone) return;
+        cluster_.KillServer(server, random_.Percent(50));
+        if (random_.Percent(50)) return StartIfDown(server);
+        return;
+      case 4:
+        return StartIfDown(server);
+      default:
+        if (!kills_workers_ || cluster_.worker(worker) == nullptr) return;
+        if (cluster_.worker(worker)->state() == VirtualWorker::State::kFinished) return;
+        cluster_.KillWorker(worker);
+        cluster_.StartWorker(worker);
+    }
+  }
+  void StartIfDown(ServerId server) {
+    if (cluster_.job(server) != nullptr) return;
+    const absl::Status started = cluster_.StartServer(server);
+    EXPECT_TRUE(started.ok()) << started;
+  }
+
+  Cluster& cluster_;
+  const JobSpec& spec_;
+  SeededRandom random_;
+  const bool kills_workers_;
+};
+
+// Runs a cluster with the faults of SEED. Returns its parameters, or nothing after a failure.
+std::optional<Masters> RunWithFaults(const JobSpec& spec, uint64_t seed, bool kills_workers) {
+  VirtualTask task = Task();
+  // Otherwise, after a rollback, some workers would repeat their steps without those that have left.
+  task.stays = !kills_workers;
+  Cluster cluster(spec, task, {}, seed);
+  cluster.StartAll();
+  Faults(cluster, spec, seed, kills_workers).Inject(absl::Seconds(6));
+  const bool finished = cluster.RunUntilFinished(absl::Minutes(20));
+  EXPECT_TRUE(finished) << cluster.DescribeWorkers() << cluster.failure(ServerId{0}) << "; "
+                        << cluster.failure(ServerId{1});
+  if (!finished) return std::nullopt;
+  return cluster.Masters();
+}
+
+TEST_P(ClusterTest, EveryGradientIsAppliedOnceWithFaults) {
+  const JobSpec spec = Spec(rule(), durability());
+  const bool by_round = rule().fold == Fold::kRound;
+  // By push, a server goes on alone from its checkpoint, so the pushes since are lost.
+  const bool loses_pushes = durability() == Durability::kCheckpoint && !by_round;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::optional<Masters> masters = RunWithFaults(spec, seed, /*kills_workers=*/false);
+    if (!masters.has_value()) return;
+    if ((rule().quorum != kWorkers && by_round) || loses_pushes) continue;
+    EXPECT_EQ(*masters, Expected(by_round ? kWorkers : 1, [](WorkerId, Step) { return 1; }));
+  }
+}
+
+TEST_P(ClusterTest, EveryWorkerFinishesAlthoughSomeAreKilled) {
+  const JobSpec spec = Spec(rule(), durability());
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    if (!RunWithFaults(spec, seed, /*kills_workers=*/true).has_value()) return;
+  }
+}
+
+std::string NameOf(const ::testing::TestParamInfo<ClusterTest::ParamType>& info) {
+  const char* const names[] = {"None", "Checkpoint", "Log"};
+  return std::get<0>(info.param) + names[static_cast<int>(std::get<1>(info.param))];
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ClusterTest,
+                         ::testing::Combine(::testing::Values("sync", "backup", "ssp", "async"),
+                                            ::testing::Values(Durability::kNone,
+                                                              Durability::kCheckpoint,
+                                                              Durability::kLog)),
+                         NameOf);
+
+}  // namespace
+}  // namespace thinwire::sim

@@ -1,0 +1,108 @@
+#include "sim/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace thinwire::sim {
+
+VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
+                             ClientOptions options, std::unique_ptr<Transport> transport,
+                             VirtualTime& time)
+    : task_(task),
+      partition_(partition),
+      options_(std::move(options)),
+      transport_(std::move(transport)),
+      time_(time),
+      loop_(time.Make()),
+      missing_(partition.shard_count(), false) {
+  for (const TensorShape& tensor : task_.tensors) gradient_.emplace_back(tensor.value_count());
+  auto core = client::ClientCore::Make(options_, partition_, *transport_, loop_, *this);
+  if (core.ok()) {
+    core_ = *std::move(core);
+  } else {
+    Fail(core.status());
+  }
+}
+
+VirtualWorker::~VirtualWorker() {
+  if (core_ != nullptr) core_->StopExchange();
+  loop_->Stop();
+}
+
+void VirtualWorker::Join() {
+  if (state_ == State::kFailed) return;
+  state_ = State::kJoining;
+  missing_.assign(missing_.size(), false);
+  std::vector<std::span<const float>> initial(task_.initial.begin(), task_.initial.end());
+  core_->Join(initial, [this](absl::StatusOr<Step> first) {
+    if (!first.ok()) return Fail(first.status());
+    state_ = State::kTraining;
+    step_ = *first;
+    ContinueLater();
+  });
+}
+
+void VirtualWorker::OnShardArrived(ShardId shard) {
+  missing_[shard.value] = false;
+  ContinueLater();
+}
+
+void VirtualWorker::OnStepJudged(Step next) {
+  step_ = next;
+  computing_ = false;
+  ContinueLater();
+}
+
+void VirtualWorker::OnFailure(absl::Status failure) { Fail(std::move(failure)); }
+
+void VirtualWorker::OnRollback(Generation) {
+  if (state_ == State::kFailed) return;
+  ++life_;
+  computing_ = false;
+  state_ = State::kJoining;
+  loop_->Post([this] { Join(); });
+}
+
+void VirtualWorker::ContinueLater() {
+  loop_->Post([this] { Continue(); });
+}
+
+void VirtualWorker::Continue() {
+  if (state_ != State::kTraining || computing_) return;
+  if (step_ >= task_.last) {
+    if (!task_.stays) Leave();
+    return;
+  }
+  if (std::ranges::find(missing_, true) != missing_.end()) return;
+  computing_ = true;
+  loop_->PostAt(time_.Now() + task_.time(options_.worker, step_), [this, life = life_] {
+    if (life == life_ && state_ == State::kTraining) Compute();
+  });
+}
+
+void VirtualWorker::Compute() {
+  std::vector<std::span<const float>> parameters;
+  for (uint32_t i = 0; i < gradient_.size(); ++i) {
+    parameters.push_back(core_->replica().tensor(i));
+    std::ranges::fill(gradient_[i], 0.0f);
+  }
+  const uint32_t examples = task_.gradient(options_.worker, step_, parameters, gradient_);
+  core_->BeginStep(step_, examples, 1);
+  for (uint32_t i = gradient_.size(); i-- > 0;) core_->Ready(i, gradient_[i], nullptr);
+}
+
+void VirtualWorker::Leave() {
+  state_ = State::kLeaving;
+  core_->Leave(/*finished=*/true, options_.silence, [this](const absl::Status& left) {
+    if (!left.ok()) return Fail(left);
+    state_ = State::kFinished;
+  });
+}
+
+void VirtualWorker::Fail(absl::Status failure) {
+  if (state_ == State::kFinished || state_ == State::kFailed) return;
+  state_ = State::kFailed;
+  failure_ = std::move(failure);
+}
+
+}  // namespace thinwire::sim
