@@ -27,6 +27,7 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, LinkOptions link, uint64_t seed
       task_(std::move(task)),
       partition_(Partition::Make(task_.tensors, spec_.shard_size, spec_.server_count).value()),
       network_(time_, spec_.server_count, link),
+      pushed_(spec_.rule.max_workers),
       workers_(spec_.rule.max_workers) {
   for (uint32_t s = 0; s < spec_.server_count; ++s) {
     servers_.push_back(std::make_unique<Server>(seed * 1000 + s));
@@ -100,10 +101,15 @@ void Cluster::KillServer(ServerId id, bool power_loss) {
 }
 
 void Cluster::StartWorker(WorkerId worker) {
-  ClientOptions options = MakeClientOptions(spec_, {.worker = worker});
-  workers_[worker.value] = std::make_unique<VirtualWorker>(task_, partition_, std::move(options),
-                                                           network_.Connect(worker), time_);
-  workers_[worker.value]->Start();
+  ClientSettings settings;
+  settings.worker = worker;
+  if (task_.data.has_value()) {
+    settings.planned_examples = task_.data->epochs * task_.data->example_count;
+  }
+  auto& process = workers_[worker.value];
+  process = std::make_unique<VirtualWorker>(task_, partition_, MakeClientOptions(spec_, settings),
+                                            network_.Connect(worker), time_, pushed_[worker.value]);
+  process->Start();
 }
 
 void Cluster::KillWorker(WorkerId worker) { workers_[worker.value].reset(); }

@@ -68,6 +68,8 @@ class Cluster {
   Job* job(ServerId server) { return servers_[server.value]->job.get(); }
   // Returns the process of WORKER; null: it has none.
   VirtualWorker* worker(WorkerId worker) { return workers_[worker.value].get(); }
+  // Returns what the processes of WORKER have pushed.
+  const PushedExamples& pushed(WorkerId worker) const { return pushed_[worker.value]; }
   // Returns why SERVER has given up its job; OK: it has not.
   const absl::Status& failure(ServerId server) const { return servers_[server.value]->failure; }
 
@@ -101,6 +103,7 @@ class Cluster {
   VirtualTime time_;
   Network network_;
   std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<PushedExamples> pushed_;  // by worker
   std::vector<std::unique_ptr<VirtualWorker>> workers_;
   uint64_t starts_ = 0;  // of server processes
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,6 +21,10 @@ constexpr uint32_t kWorkers = 4;
 constexpr Step kLast{12};
 constexpr uint32_t kExamples = 16;
 constexpr float kRate = 0.5;
+constexpr uint64_t kDataExamples = 400;
+constexpr uint64_t kRow = 32;  // values
+constexpr uint32_t kBatch = 4;
+constexpr uint64_t kEpochs = 2;
 
 using Masters = std::map<std::string, std::vector<float>>;
 
@@ -38,9 +43,9 @@ VirtualTask Task() {
     for (size_t i = 0; i < values.size(); ++i) values[i] = 0.25f * static_cast<float>(i % 13);
   }
   task.last = kLast;
-  task.gradient = [](WorkerId worker, Step step, const auto&, auto& gradient) {
+  task.gradient = [](const VirtualStep& step, auto& gradient) {
     for (std::vector<float>& tensor : gradient) {
-      for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = GradientAt(worker, step, i);
+      for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = GradientAt(step.worker, step.step, i);
     }
     return kExamples;
   };
@@ -207,6 +212,55 @@ TEST_P(ClusterTest, EveryGradientIsAppliedOnceWithFaults) {
     if (!masters.has_value()) return;
     if ((rule().quorum != kWorkers && by_round) || loses_pushes) continue;
     EXPECT_EQ(*masters, Expected(by_round ? kWorkers : 1, [](WorkerId, Step) { return 1; }));
+  }
+}
+
+// An example's row of the only tensor is its gradient, so in modes that update by push the parameters
+// count how often each example was applied.
+VirtualTask DataTask() {
+  VirtualTask task = Task();
+  task.tensors = {{"w", {kDataExamples, kRow}}};
+  task.initial = {std::vector<float>(kDataExamples * kRow)};
+  task.data = {
+      .example_count = kDataExamples, .workers = kWorkers, .batch_size = kBatch, .epochs = kEpochs};
+  task.gradient = [](const VirtualStep& step, auto& gradient) {
+    for (const uint32_t example : step.examples) {
+      std::fill_n(gradient[0].begin() + example * kRow, kRow, 1.0f);
+    }
+    return static_cast<uint32_t>(step.examples.size());
+  };
+  return task;
+}
+
+// Returns how often each example was pushed.
+std::map<uint32_t, uint64_t> PushedCounts(const Cluster& cluster, uint32_t workers) {
+  std::map<uint32_t, uint64_t> counts;
+  for (uint32_t w = 0; w < workers; ++w) {
+    for (const auto& [step, examples] : cluster.pushed(WorkerId{w})) {
+      for (const uint32_t example : examples) ++counts[example];
+    }
+  }
+  return counts;
+}
+
+// The lead deals the examples. It is killed and started again like the other servers.
+TEST_P(ClusterTest, EveryExampleOfEveryEpochIsPushedOnce) {
+  if (rule().mode() == "backup") GTEST_SKIP() << "late workers skip batches";
+  const JobSpec spec = Spec(rule(), durability());
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    VirtualTask task = DataTask();
+    task.stays = true;
+    Cluster cluster(spec, task, {}, seed);
+    cluster.StartAll();
+    Faults(cluster, spec, seed, /*kills_workers=*/false).Inject(absl::Seconds(6));
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
+    const std::map<uint32_t, uint64_t> counts = PushedCounts(cluster, kWorkers);
+    EXPECT_EQ(counts.size(), kDataExamples);
+    for (const auto& [example, count] : counts) EXPECT_EQ(count, kEpochs) << "example " << example;
+    if (rule().fold == Fold::kRound || durability() == Durability::kCheckpoint) continue;
+    const std::vector<float> applied(kDataExamples * kRow, -kRate * kEpochs);
+    EXPECT_EQ(cluster.Masters().at("w"), applied);
   }
 }
 

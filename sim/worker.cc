@@ -7,15 +7,21 @@ namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
-                             VirtualTime& time)
+                             VirtualTime& time, PushedExamples& pushed)
     : task_(task),
       partition_(partition),
       options_(std::move(options)),
       transport_(std::move(transport)),
       time_(time),
       loop_(time.Make()),
+      pushed_(pushed),
       missing_(partition.shard_count(), false) {
   for (const TensorShape& tensor : task_.tensors) gradient_.emplace_back(tensor.value_count());
+  if (task_.data.has_value()) {
+    SamplerOptions data = *task_.data;
+    data.worker = options_.worker;
+    sampler_.emplace(data);
+  }
   auto core = client::ClientCore::Make(options_, partition_, *transport_, loop_, *this);
   if (core.ok()) {
     core_ = *std::move(core);
@@ -38,6 +44,8 @@ void VirtualWorker::Join() {
     if (!first.ok()) return Fail(first.status());
     state_ = State::kTraining;
     step_ = *first;
+    pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
+    if (sampler_.has_value()) sampler_->ForgetDeals();
     ContinueLater();
   });
 }
@@ -68,8 +76,9 @@ void VirtualWorker::ContinueLater() {
 }
 
 void VirtualWorker::Continue() {
-  if (state_ != State::kTraining || computing_) return;
-  if (step_ >= task_.last) {
+  if (state_ != State::kTraining || computing_ || !IsDealt()) return;
+  if (core_->deals().retired()) return Leave();
+  if (is_over()) {
     if (!task_.stays) Leave();
     return;
   }
@@ -80,14 +89,41 @@ void VirtualWorker::Continue() {
   });
 }
 
+bool VirtualWorker::IsDealt() {
+  if (!sampler_.has_value()) return true;
+  client::DealBook& deals = core_->deals();
+  if (!deals.Wait(step_, absl::ZeroDuration())) {
+    if (std::exchange(asks_, true)) return false;
+    core_->HeartbeatToLead();
+    loop_->PostAt(time_.Now() + options_.heartbeat_interval, [this] {
+      asks_ = false;
+      Continue();
+    });
+    return false;
+  }
+  for (const Deal& deal : deals.DealsAfter(sampler_->deal_count())) sampler_->Add(deal);
+  const uint64_t epoch = sampler_->epoch(step_);
+  const Step begin = sampler_->EpochBegin(epoch);
+  if (begin <= step_) deals.BeginEpoch(epoch, begin);
+  return true;
+}
+
 void VirtualWorker::Compute() {
   std::vector<std::span<const float>> parameters;
   for (uint32_t i = 0; i < gradient_.size(); ++i) {
     parameters.push_back(core_->replica().tensor(i));
     std::ranges::fill(gradient_[i], 0.0f);
   }
-  const uint32_t examples = task_.gradient(options_.worker, step_, parameters, gradient_);
-  core_->BeginStep(step_, examples, 1);
+  std::vector<uint32_t> examples;
+  if (sampler_.has_value()) {
+    const std::span<const uint32_t> batch = sampler_->Batch(step_);
+    examples.assign(batch.begin(), batch.end());
+    pushed_[step_] = examples;
+  }
+  const uint32_t count = task_.gradient(
+      {.worker = options_.worker, .step = step_, .parameters = parameters, .examples = examples},
+      gradient_);
+  core_->BeginStep(step_, count, 1);
   for (uint32_t i = gradient_.size(); i-- > 0;) core_->Ready(i, gradient_[i], nullptr);
 }
 

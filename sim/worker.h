@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,32 +21,45 @@
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/time/virtual_time.h"
+#include "worker/sampler.h"
 
 namespace thinwire::sim {
 
-// What all workers train. Each tensor is one row-major array.
+struct VirtualStep {
+  WorkerId worker;
+  Step step;
+  // One row-major array per tensor.
+  const std::vector<std::span<const float>>& parameters;
+  std::span<const uint32_t> examples;  // the numbers of its examples, if the task has data
+};
+
+// What all workers train.
 struct VirtualTask {
   std::vector<TensorShape> tensors;
-  std::vector<std::vector<float>> initial;
-  Step last;           // workers train up to this step
+  std::vector<std::vector<float>> initial;  // one row-major array per tensor
+  // The data that the lead deals among the workers. nullopt: workers have no data and train up to
+  // the step `last`.
+  std::optional<SamplerOptions> data;
+  Step last;
   bool stays = false;  // a worker that has trained stays, and follows the servers if they go back
-  // Writes the gradient of WORKER's STEP at PARAMETERS, one array per tensor, to GRADIENT, whose
-  // values are 0. Returns the number of examples.
-  std::function<uint32_t(WorkerId worker, Step step,
-                         const std::vector<std::span<const float>>& parameters,
-                         std::vector<std::vector<float>>& gradient)>
-      gradient;
+  // Writes the gradient of a step to GRADIENT, one array per tensor, whose values are 0. Returns
+  // the number of examples.
+  std::function<uint32_t(const VirtualStep&, std::vector<std::vector<float>>& gradient)> gradient;
   // Returns the virtual time that this takes.
   std::function<absl::Duration(WorkerId worker, Step step)> time;
 };
+
+// The examples that the processes of a worker have pushed, by step. A step that a process takes
+// again replaces the earlier one.
+using PushedExamples = std::map<Step, std::vector<uint32_t>>;
 
 class VirtualWorker final : private client::StepListener {
  public:
   enum class State { kJoining, kTraining, kLeaving, kFinished, kFailed };
 
-  // TASK, PARTITION and TIME must outlive the worker.
+  // Adds what it pushes to PUSHED. TASK, PARTITION, TIME and PUSHED must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
-                std::unique_ptr<Transport> transport, VirtualTime& time);
+                std::unique_ptr<Transport> transport, VirtualTime& time, PushedExamples& pushed);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
@@ -52,8 +67,7 @@ class VirtualWorker final : private client::StepListener {
   State state() const { return state_; }
   // Returns whether the worker has trained, and left unless it stays.
   bool finished() const {
-    return state_ == State::kFinished ||
-           (task_.stays && state_ == State::kTraining && step_ >= task_.last);
+    return state_ == State::kFinished || (task_.stays && state_ == State::kTraining && is_over());
   }
   Step step() const { return step_; }
   // Returns why the process failed. REQUIRES: state() is kFailed.
@@ -70,7 +84,13 @@ class VirtualWorker final : private client::StepListener {
   void OnFailure(absl::Status failure) override;
   void OnRollback(Generation generation) override;
 
+  bool is_over() const {
+    return sampler_.has_value() ? sampler_->epoch(step_) >= task_.data->epochs
+                                : step_ >= task_.last;
+  }
   void Join();
+  // Returns whether the deals of the step are known. If not, asks the lead and continues later.
+  bool IsDealt();
   // Runs the next step, or leaves, if everything that it needs has arrived.
   void Continue();
   // Calls Continue in a task of its own, because the exchange calls the listener.
@@ -85,6 +105,9 @@ class VirtualWorker final : private client::StepListener {
   const std::unique_ptr<Transport> transport_;
   VirtualTime& time_;
   const std::shared_ptr<Executor> loop_;
+  PushedExamples& pushed_;
+  std::optional<Sampler> sampler_;
+  bool asks_ = false;          // the lead was asked for deals
   std::vector<bool> missing_;  // by shard: its parameters are awaited
   std::vector<std::vector<float>> gradient_;
   State state_ = State::kJoining;
