@@ -108,8 +108,16 @@ void Cluster::StartWorker(WorkerId worker) {
   }
   auto& process = workers_[worker.value];
   process = std::make_unique<VirtualWorker>(task_, partition_, MakeClientOptions(spec_, settings),
-                                            network_.Connect(worker), time_, pushed_[worker.value]);
+                                            network_.Connect(worker), time_, pushed_[worker.value],
+                                            [this](Step first) { UndoDeparted(first); });
   process->Start();
+}
+
+void Cluster::UndoDeparted(Step first) {
+  for (uint32_t w = 0; w < workers_.size(); ++w) {
+    if (workers_[w] == nullptr || workers_[w]->state() != VirtualWorker::State::kFinished) continue;
+    pushed_[w].erase(pushed_[w].lower_bound(first), pushed_[w].end());
+  }
 }
 
 void Cluster::KillWorker(WorkerId worker) { workers_[worker.value].reset(); }

@@ -91,6 +91,8 @@ class Cluster {
 
   absl::Status StartJob(ServerId server, bool in_place);
   void EndJob(ServerId server);
+  // The servers have gone back to FIRST: forgets the later pushes of workers that have left.
+  void UndoDeparted(Step first);
   // Makes the jobs of servers anew that were rolled back.
   void RestartRolledBack();
   void RunNext();

@@ -7,7 +7,8 @@ namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
-                             VirtualTime& time, PushedExamples& pushed)
+                             VirtualTime& time, PushedExamples& pushed,
+                             std::function<void(Step)> came_back)
     : task_(task),
       partition_(partition),
       options_(std::move(options)),
@@ -15,6 +16,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       time_(time),
       loop_(time.Make()),
       pushed_(pushed),
+      came_back_(std::move(came_back)),
       missing_(partition.shard_count(), false) {
   for (const TensorShape& tensor : task_.tensors) gradient_.emplace_back(tensor.value_count());
   if (task_.data.has_value()) {
@@ -45,6 +47,7 @@ void VirtualWorker::Join() {
     state_ = State::kTraining;
     step_ = *first;
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
+    if (life_ > 0) came_back_(step_);
     if (sampler_.has_value()) sampler_->ForgetDeals();
     ContinueLater();
   });
@@ -67,6 +70,7 @@ void VirtualWorker::OnRollback(Generation) {
   if (state_ == State::kFailed) return;
   ++life_;
   computing_ = false;
+  over_ = false;
   state_ = State::kJoining;
   loop_->Post([this] { Join(); });
 }
@@ -78,7 +82,8 @@ void VirtualWorker::ContinueLater() {
 void VirtualWorker::Continue() {
   if (state_ != State::kTraining || computing_ || !IsDealt()) return;
   if (core_->deals().retired()) return Leave();
-  if (is_over()) {
+  over_ = IsOver();
+  if (over_) {
     if (!task_.stays) Leave();
     return;
   }

@@ -57,17 +57,20 @@ class VirtualWorker final : private client::StepListener {
  public:
   enum class State { kJoining, kTraining, kLeaving, kFinished, kFailed };
 
-  // Adds what it pushes to PUSHED. TASK, PARTITION, TIME and PUSHED must outlive the worker.
+  // Adds what it pushes to PUSHED. CAME_BACK is called when it has joined again after a rollback,
+  // with its first step. TASK, PARTITION, TIME and PUSHED must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
-                std::unique_ptr<Transport> transport, VirtualTime& time, PushedExamples& pushed);
+                std::unique_ptr<Transport> transport, VirtualTime& time, PushedExamples& pushed,
+                std::function<void(Step)> came_back);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
 
   State state() const { return state_; }
-  // Returns whether the worker has trained, and left unless it stays.
+  // Returns whether the worker has trained, and left unless it stays, or was removed before it could
+  // join.
   bool finished() const {
-    return state_ == State::kFinished || (task_.stays && state_ == State::kTraining && is_over());
+    return state_ == State::kFinished || (task_.stays && over_) || absl::IsOutOfRange(failure_);
   }
   Step step() const { return step_; }
   // Returns why the process failed. REQUIRES: state() is kFailed.
@@ -84,11 +87,12 @@ class VirtualWorker final : private client::StepListener {
   void OnFailure(absl::Status failure) override;
   void OnRollback(Generation generation) override;
 
-  bool is_over() const {
+  void Join();
+  // Returns whether the job has no such step. REQUIRES: IsDealt().
+  bool IsOver() const {
     return sampler_.has_value() ? sampler_->epoch(step_) >= task_.data->epochs
                                 : step_ >= task_.last;
   }
-  void Join();
   // Returns whether the deals of the step are known. If not, asks the lead and continues later.
   bool IsDealt();
   // Runs the next step, or leaves, if everything that it needs has arrived.
@@ -106,12 +110,14 @@ class VirtualWorker final : private client::StepListener {
   VirtualTime& time_;
   const std::shared_ptr<Executor> loop_;
   PushedExamples& pushed_;
+  const std::function<void(Step)> came_back_;
   std::optional<Sampler> sampler_;
   bool asks_ = false;          // the lead was asked for deals
   std::vector<bool> missing_;  // by shard: its parameters are awaited
   std::vector<std::vector<float>> gradient_;
   State state_ = State::kJoining;
   Step step_;
+  bool over_ = false;       // the worker has trained
   bool computing_ = false;  // from the beginning of a step until all its verdicts
   uint64_t life_ = 0;       // number of rollbacks; a computation of an earlier life is dropped
   absl::Status failure_;
