@@ -65,7 +65,7 @@ absl::Status Cluster::StartJob(ServerId id, bool in_place) {
         .folder = kFolder,
         .awaits_rollback = !in_place,
         .failed = [&server](const absl::Status& failure) { server.failure = failure; },
-        .log_failed = [&server](const absl::Status& failure) { server.failure = failure; },
+        .log_failed = [&server](const absl::Status&) { server.log_failed = true; },
         .restart = [&server] { server.restart_wanted = true; }};
   }
   std::unique_ptr<Peers> peers;
@@ -85,6 +85,7 @@ void Cluster::EndJob(ServerId id) {
   network_.Detach(id);
   servers_[id.value]->job.reset();
   servers_[id.value]->restart_wanted = false;
+  servers_[id.value]->log_failed = false;
 }
 
 void Cluster::KillServer(ServerId id, bool power_loss) {
@@ -122,14 +123,19 @@ void Cluster::UndoDeparted(Step first) {
 
 void Cluster::KillWorker(WorkerId worker) { workers_[worker.value].reset(); }
 
-void Cluster::RestartRolledBack() {
+void Cluster::ActForProcesses() {
   for (uint32_t s = 0; s < servers_.size(); ++s) {
     Server& server = *servers_[s];
-    if (!server.restart_wanted || server.job == nullptr) continue;
+    if (server.job == nullptr) continue;
+    if (server.files.crashed() || server.log_failed) {
+      KillServer(ServerId{s}, /*power_loss=*/true);
+      continue;
+    }
+    if (!server.restart_wanted) continue;
     server.restart_wanted = false;
     bool stopped = false;
     server.job->Stop([&stopped] { stopped = true; });
-    while (!stopped) time_.RunNext();
+    while (!stopped && !server.files.crashed() && !server.log_failed) time_.RunNext();
     EndJob(ServerId{s});
     absl::Status started = StartJob(ServerId{s}, /*in_place=*/true);
     if (!started.ok()) server.failure = std::move(started);
@@ -138,7 +144,7 @@ void Cluster::RestartRolledBack() {
 
 void Cluster::RunNext() {
   time_.RunNext();
-  RestartRolledBack();
+  ActForProcesses();
 }
 
 bool Cluster::RunUntil(absl::Duration end, const std::function<bool()>& done) {

@@ -62,7 +62,8 @@ class Cluster {
 
   VirtualTime& time() { return time_; }
   Network& network() { return network_; }
-  // Returns the files of SERVER, in which faults can be injected.
+  // Returns the files of SERVER, in which faults can be injected. If they crash, or the event log
+  // cannot be written, the process ends with a loss of power.
   FaultyFiles& files(ServerId server) { return servers_[server.value]->files; }
   // Returns the job of SERVER; null: it has no process.
   Job* job(ServerId server) { return servers_[server.value]->job.get(); }
@@ -83,8 +84,8 @@ class Cluster {
     explicit Server(uint64_t seed) : files(seed) {}
     FaultyFiles files;
     std::unique_ptr<Job> job;
-    bool in_place = false;  // the lead has rolled the server back
     bool restart_wanted = false;
+    bool log_failed = false;
     absl::Status failure;
     uint64_t epoch = 0;
   };
@@ -93,8 +94,9 @@ class Cluster {
   void EndJob(ServerId server);
   // The servers have gone back to FIRST: forgets the later pushes of workers that have left.
   void UndoDeparted(Step first);
-  // Makes the jobs of servers anew that were rolled back.
-  void RestartRolledBack();
+  // Does what main() of a server does: makes the job of a server anew that was rolled back, and ends
+  // a process whose event log has failed. A process also ends with its machine.
+  void ActForProcesses();
   void RunNext();
   // Runs the events until DONE returns true, at most to the time END. Returns its last result.
   bool RunUntil(absl::Duration end, const std::function<bool()>& done);
