@@ -1117,11 +1117,12 @@ class StateTest : public RollbackTest {
   std::string PathOf(uint64_t step) const {
     return absl::StrCat(dir_, "/worker-0/residuals-", step);
   }
-  // Returns the names of the files in the worker's folder.
+  std::string LivePath() const { return dir_ + "/worker-0/live"; }
+  // Returns the names of the files in the worker's folder, except `live`.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(dir_ + "/worker-0")) {
-      names.push_back(entry.path().filename());
+      if (entry.path() != LivePath()) names.push_back(entry.path().filename());
     }
     return names;
   }
@@ -1249,6 +1250,7 @@ TEST_F(StateTest, ANewProcessDropsResidualsAfterWhichWasPushed) {
   ASSERT_TRUE(client_->SaveState().ok());
   const Tensors dropped = ResidualsOf(3);
   std::filesystem::remove(PathOf(3));
+  std::filesystem::remove(LivePath());
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{4});
   EXPECT_THAT(client_->residual_start(),
@@ -1256,6 +1258,67 @@ TEST_F(StateTest, ANewProcessDropsResidualsAfterWhichWasPushed) {
   EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
   TrainUntil(Step{4}, Step{6});
   ExpectConserved({0, 1, 2, 4, 5}, 6, dropped);
+}
+
+// The destructor does not change the file, so it leaves what kill -9 leaves.
+TEST_F(StateTest, ANewProcessRestoresWhatAnEndedOneHasLeft) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{3});
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{4});
+  EXPECT_EQ(client_->residual_start(),
+            dir_ + "/worker-0: no file yet; " + LivePath() + ": restored for 5 of 5 shards");
+  TrainUntil(Step{4}, Step{6});
+  ExpectConserved({0, 1, 2, 4, 5}, 6, nothing_);
+  EXPECT_EQ(client_->counters().dropped_residuals(), 0u);
+}
+
+TEST_F(StateTest, WhatAnEndedProcessHasLeftBeforeTheServersWentBackIsDropped) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{3});
+  ASSERT_TRUE(client_->SaveState().ok());
+  const Tensors dropped = ResidualsOf(3);
+  std::filesystem::remove(PathOf(3));
+  SaveCheckpoint();
+  RollBack(3);
+  MakeLossy(/*saves=*/true);
+  const Step first = *Join();
+  EXPECT_THAT(client_->residual_start(), HasSubstr("the residuals of 4 shards are dropped"));
+  EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
+  TrainUntil(first, Step{6});
+  std::vector<uint64_t> steps = {0, 1, 2};
+  for (uint64_t step = first.value; step < 6; ++step) steps.push_back(step);
+  ExpectConserved(steps, 6, dropped);
+}
+
+TEST_F(StateTest, ADamagedFileOfAnEndedProcessIsNotUsed) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{3});
+  ASSERT_TRUE(client_->SaveState().ok());
+  const Tensors dropped = ResidualsOf(3);
+  std::filesystem::remove(PathOf(3));
+  std::filesystem::resize_file(LivePath(), 4096 + 100);
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{4});
+  EXPECT_THAT(client_->residual_start(), HasSubstr("are lost; " + LivePath() + ": truncated"));
+  TrainUntil(Step{4}, Step{6});
+  ExpectConserved({0, 1, 2, 4, 5}, 6, dropped);
+}
+
+TEST_F(StateTest, AProcessWithoutAFileOfItsOwnRestoresAndRemovesTheFormerOne) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{3});
+  std::filesystem::create_directories(LivePath() + ".new/obstacle");
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{4});
+  EXPECT_THAT(client_->residual_start(), HasSubstr(": restored for 5 of 5 shards"));
+  EXPECT_FALSE(std::filesystem::exists(LivePath()));
+  TrainUntil(Step{4}, Step{6});
+  ExpectConserved({0, 1, 2, 4, 5}, 6, nothing_);
 }
 
 TEST_F(StateTest, TheStateIsDueOnlyBeforeTheAnnouncedStep) {

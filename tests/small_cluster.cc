@@ -18,15 +18,10 @@
 namespace thinwire {
 namespace {
 
-// Returns the tensors of the model. Each matrix has its own shards; the vectors share one shard.
-std::vector<TensorShape> Model() {
-  return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
-}
-
 // Returns the model's tensors. VALUE(i) is element i of each tensor.
 Tensors Fill(const std::function<float(size_t)>& value) {
   Tensors tensors;
-  for (const TensorShape& t : Model()) {
+  for (const TensorShape& t : SmallModel()) {
     std::vector<float>& values = tensors.emplace_back(t.value_count());
     for (size_t i = 0; i < values.size(); ++i) values[i] = value(i);
   }
@@ -36,12 +31,26 @@ Tensors Fill(const std::function<float(size_t)>& value) {
 // Copies CHUNK to its position in TENSORS.
 void CopyChunk(const MastersChunk& chunk, Tensors& tensors) {
   for (size_t t = 0; t < tensors.size(); ++t) {
-    if (Model()[t].name != chunk.tensor()) continue;
+    if (SmallModel()[t].name != chunk.tensor()) continue;
     memcpy(tensors[t].data() + chunk.offset(), chunk.values().data(), chunk.values().size());
   }
 }
 
 }  // namespace
+
+std::vector<TensorShape> SmallModel() {
+  return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
+}
+
+ClientOptions OptionsOfKilledWorker(const std::string& state_dir) {
+  ClientOptions options;
+  options.server_count = kServers;
+  options.shard_size = kLeastShardSize;
+  options.push = {.id = CodecId::kTopK, .density = 0.02};
+  options.state_dir = state_dir;
+  options.lease = absl::Seconds(1);
+  return options;
+}
 
 Tensors InitialValues() {
   return Fill([](size_t i) { return 0.25f * static_cast<float>(i % 13); });
@@ -178,7 +187,7 @@ SmallWorker::SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions o
   options.shard_size = kLeastShardSize;
   options.silence = absl::Minutes(2);
   options.heartbeat_interval = absl::Milliseconds(20);
-  client_ = *Client::Make(options, Model(), *transport_, threads_, device);
+  client_ = *Client::Make(options, SmallModel(), *transport_, threads_, device);
 }
 
 Step SmallWorker::Join() {
@@ -217,7 +226,7 @@ void SmallWorker::Train(Step last, bool faults) {
 Tensors SmallWorker::Parameters() {
   EXPECT_TRUE(client_->WaitAll().ok());
   Tensors parameters;
-  for (uint32_t t = 0; t < Model().size(); ++t) {
+  for (uint32_t t = 0; t < SmallModel().size(); ++t) {
     const std::span<float> values = client_->replica(t);
     parameters.emplace_back(values.begin(), values.end());
   }

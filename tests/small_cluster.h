@@ -34,6 +34,10 @@ inline constexpr uint32_t kExamples = 16;
 inline constexpr float kRate = 0.5;  // learning rate of plain SGD
 inline constexpr absl::Duration kLease = absl::Seconds(10);
 
+// Returns the tensors of the model. Each matrix has its own shards; the vectors share one shard.
+std::vector<TensorShape> SmallModel();
+// Returns the options of worker 0 of a job with two servers: top-k with its state in STATE_DIR.
+ClientOptions OptionsOfKilledWorker(const std::string& state_dir);
 Tensors InitialValues();
 // Returns tensors with the shapes of InitialValues(), filled with 0.
 Tensors Zeros();

@@ -443,7 +443,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->envname("THINWIRE_INSECURE");
   app.add_option(
          "--state_dir", flags.state_dir,
-         "The folder in which the worker keeps its state (the residuals and the loss scale), "
+         "The folder in which the worker keeps its state (residuals, loss scale, buffers, slots), "
          "in DIR/worker-N: before each step of which the servers make a checkpoint, and when "
          "SIGTERM ends it. The next process of this worker continues from it, and so does "
          "this process if the servers continue from an earlier step. Without it, the state "

@@ -153,13 +153,11 @@ absl::StatusOr<Step> Trainer::Join() {
   }
   LOG(INFO) << "joined at step " << step << " of " << end << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
-  if (local_steps_ && step > Step{0} && !follows_rollback) {
-    LOG(INFO) << "the local optimizer starts without state, because a new process has none";
-  }
   RETURN_IF_ERROR(RestoreLossScale(step, follows_rollback));
+  RETURN_IF_ERROR(RestoreTrainerState(step));
   // Saves the state once before training. If a file cannot be written, the worker fails now, when
   // there are no residuals to lose.
-  RETURN_IF_ERROR(parts_.client.SaveState(LossScaleWriter()));
+  RETURN_IF_ERROR(parts_.client.SaveState(StateWriter(step)));
   // After the last step, the evaluating worker may wait until this worker leaves, and this worker's
   // parameters would wait for the evaluating worker.
   if (!is_over(step)) RETURN_IF_ERROR(AwaitParameters(step));
@@ -561,23 +559,70 @@ absl::Status Trainer::RestoreLossScale(Step step, bool after_rollback) {
   return absl::OkStatus();
 }
 
-Client::WriteBeside Trainer::LossScaleWriter() const {
-  if (!loss_scale_) return nullptr;
-  return [job = options_.job, worker = options_.worker,
-          state = loss_scale_->state()](const std::string& path) {
-    return WriteLossScale({LossScalePath(path), job, worker}, state);
+TrainerStateFile Trainer::StateFileOf(Step step) const {
+  return {TrainerStatePath(parts_.client.state_folder()->PathOf(step)), options_.job,
+          options_.worker, step};
+}
+
+TrainerState Trainer::CurrentState() const {
+  TrainerState state;
+  if (parts_.model.has_buffers()) {
+    absl::StatusOr<std::vector<ModelBuffer>> buffers = parts_.model.Buffers();
+    if (buffers.ok()) state.buffers = *std::move(buffers);
+  }
+  if (local_steps_) state.local = local_steps_->state();
+  return state;
+}
+
+absl::Status Trainer::RestoreTrainerState(Step step) {
+  const TrainerState present = CurrentState();
+  if (present == TrainerState() || parts_.client.state_folder() == nullptr) {
+    return absl::OkStatus();
+  }
+  TrainerStateFile file = StateFileOf(step);
+  absl::StatusOr<TrainerState> saved = ReadTrainerState(file, present);
+  if (absl::IsNotFound(saved.status()) && step > Step{0}) {
+    file = StateFileOf(Step{step.value - 1});
+    saved = ReadTrainerState(file, present);
+  }
+  if (absl::IsNotFound(saved.status())) {
+    if (!present.local.slots.empty() && step > Step{0} && present.local.update_count == 0) {
+      LOG(INFO) << "the local optimizer starts without state, because none of this step was saved";
+    }
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(saved.status());
+  if (!saved->buffers.empty()) {
+    parts_.model.SetBuffers(saved->buffers);
+    has_buffers_ = true;
+  }
+  if (local_steps_) local_steps_->Restore(std::move(saved->local));
+  LOG(INFO) << file.path << ": restored";
+  return absl::OkStatus();
+}
+
+Client::WriteBeside Trainer::StateWriter(Step step) const {
+  if (parts_.client.state_folder() == nullptr) return nullptr;
+  std::optional<LossScale::State> scale;
+  if (loss_scale_) scale = loss_scale_->state();
+  return [file = StateFileOf(step), scale,
+          state = CurrentState()](const std::string& path) -> absl::Status {
+    if (scale.has_value()) {
+      RETURN_IF_ERROR(WriteLossScale({LossScalePath(path), file.job, file.worker}, *scale));
+    }
+    return state == TrainerState() ? absl::OkStatus() : WriteTrainerState(file, state);
   };
 }
 
 void Trainer::SaveOrLog() {
-  const absl::Status saved = parts_.client.SaveState(LossScaleWriter());
+  const absl::Status saved = parts_.client.SaveState(StateWriter(next_));
   if (!saved.ok()) LOG(ERROR) << "state not saved: " << saved.message();
 }
 
 void Trainer::SaveIfDue() {
   if (!parts_.client.StateIsDue()) return;
   // After an error, the next wait of the step returns it.
-  const absl::Status started = parts_.client.StartSaveState(LossScaleWriter());
+  const absl::Status started = parts_.client.StartSaveState(StateWriter(next_));
   if (started.ok()) return;
   if (const auto more = failure_lines_.Next(parts_.clock.Now())) {
     LOG(ERROR) << "state not saved: " << started.message() << *more;

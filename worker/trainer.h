@@ -22,7 +22,8 @@
 // can be discarded.
 //
 // If the servers continue from an earlier step, the worker joins again and goes on from that step.
-// An epoch that ends again is evaluated again. The model's buffers stay as they are.
+// An epoch that ends again is evaluated again. The model's buffers and the state of the local
+// optimizer become those of that step if they were saved before it; otherwise they stay.
 //
 // The sampler says to which epoch a step belongs, and thus when the run is over; the number of
 // steps changes when examples are dealt anew (deal_plan.h). If the worker is behind the job,
@@ -44,17 +45,17 @@
 //
 // A local step whose gradient is not finite is skipped: it changes no parameter, its examples do
 // not count in the weight of the push, and it halves the loss scale of the next local step. The
-// state of the local optimizer belongs to the process (docs/decisions/0112).
+// state of the local optimizer is kept from step to step.
 //
 // If the run diverges (divergence.h), the events say so with the symptom and the advice of the
 // options. A loss that is not finite ends the worker's training after that step, if
 // `stop_on_divergence` is set.
 //
-// The worker's state, the residuals (Client::SaveState) and the loss scale, is saved after joining,
-// before each step of which the servers make a checkpoint, and when `stop` ends the training. The
-// examples and the random numbers of a step depend only on the job's seed, the worker and the step
-// (sampler.h), so they are no state. Times in the worker's events are measured from the arrival of
-// the first parameters and exclude evaluation.
+// The worker's state, the residuals (Client::SaveState), the loss scale and the TrainerState, is
+// saved after joining, before each step of which the servers make a checkpoint, and when `stop`
+// ends the training. The examples and the random numbers of a step depend only on the job's seed,
+// the worker and the step (sampler.h), so they are no state. Times in the worker's events are
+// measured from the arrival of the first parameters and exclude evaluation.
 #ifndef THINWIRE_WORKER_TRAINER_H_
 #define THINWIRE_WORKER_TRAINER_H_
 
@@ -85,6 +86,7 @@
 #include "worker/model_output.h"
 #include "worker/models/model.h"
 #include "worker/sampler.h"
+#include "worker/trainer_state.h"
 #include "worker/trial_tests.h"
 
 namespace thinwire {
@@ -251,9 +253,17 @@ class Trainer {
   // Restores the loss scale of the newest saved state, after a rollback only that of STEP, the step
   // from which the servers continue.
   absl::Status RestoreLossScale(Step step, bool after_rollback);
-  // Returns a function that saves the present loss scale beside a residual file; null if the loss
-  // is not scaled.
-  Client::WriteBeside LossScaleWriter() const;
+  // Restores the model's buffers and the state of the local optimizer if they were saved before
+  // STEP, the first step of this process, or before the preceding one: a process that joins a round
+  // in progress begins after it.
+  absl::Status RestoreTrainerState(Step step);
+  // Returns the file of the TrainerState of STEP.
+  TrainerStateFile StateFileOf(Step step) const;
+  // Returns the present state. Its buffers are empty if a model file cannot have them.
+  TrainerState CurrentState() const;
+  // Returns a function that saves copies of the present loss scale and TrainerState beside a
+  // residual file of STEP.
+  Client::WriteBeside StateWriter(Step step) const;
   // Saves the state. Logs an error instead of returning it.
   void SaveOrLog();
   // Starts to save the state if the servers make a checkpoint of the next step.

@@ -33,6 +33,7 @@
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 #include "proto/worker_event_json.h"
+#include "worker/trainer_state.h"
 
 namespace thinwire {
 namespace {
@@ -82,7 +83,9 @@ class DecayModel final : public Model {
     return std::vector<ModelBuffer>{
         {.name = "trained", .dtype = "U8", .bytes = {static_cast<uint8_t>(trained.size())}}};
   }
-  void SetBuffers(std::span<const ModelBuffer>) override {}
+  void SetBuffers(std::span<const ModelBuffer> buffers) override {
+    restored.push_back(buffers[0].bytes[0]);
+  }
   void ResetBuffers() override { ++reset_count; }
   absl::Status UpdateBuffers(const Batch&) override {
     ++update_count;
@@ -102,6 +105,7 @@ class DecayModel final : public Model {
   std::vector<uint64_t> results;  // the correct predictions of each call of Evaluate(); later: 1
   double test_loss = 0;           // of each call of Evaluate()
   bool has_complex_buffer = false;
+  std::vector<int> restored;  // the value of the buffer in each call of SetBuffers()
   int reset_count = 0;
   int update_count = 0;
 
@@ -706,6 +710,29 @@ TEST_F(TrainerTest, AnAnnouncementThatArrivesTooLateSavesNothing) {
 TEST_F(TrainerTest, TheStateIsSavedWhenTheWorkerIsStopped) {
   ASSERT_TRUE(Run({.stop_after = 2, .state_dir = state_dir_}).ok());
   EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{2}));
+}
+
+TEST_F(TrainerTest, ANewProcessContinuesWithTheSavedBuffersAndLocalOptimizer) {
+  server_.set_by_round();
+  const LocalStepsSpec local = {.count = 2,
+                                .optimizer = LocalOptimizerKind::kMomentum,
+                                .learning_rate = 0.5,
+                                .momentum = 0.5};
+  ASSERT_TRUE(Run({.examples = 32, .local = local, .stop_after = 2, .state_dir = state_dir_}).ok());
+  ASSERT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{2}));
+  EXPECT_THAT(model_.trained, SizeIs(4));
+  ASSERT_TRUE(Run({.examples = 32, .local = local, .stop_after = 0, .state_dir = state_dir_}).ok());
+  EXPECT_THAT(model_.restored, ElementsAre(4));
+  EXPECT_EQ(model_.reset_count, 0) << "the buffers need not be computed again";
+  const auto folder = client::StateFolder::Open(state_dir_, WorkerId{0});
+  const TrainerStateFile file = {TrainerStatePath(folder->PathOf(SavedSteps().back())), "train",
+                                 WorkerId{0}, SavedSteps().back()};
+  const TrainerState expected = {.buffers = *model_.Buffers(),
+                                 .local = {.update_count = 0, .slots = {std::vector<float>(8)}}};
+  const auto saved = ReadTrainerState(file, expected);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->local.update_count, 4u);
+  EXPECT_NE(saved->local.slots, expected.local.slots);
 }
 
 TEST_F(TrainerTest, AStateThatCannotBeSavedFailsTheRunBeforeTraining) {

@@ -56,8 +56,9 @@ absl::Status ClientCore::MakeEncoder() {
   if (device_ != nullptr) {
     ASSIGN_OR_RETURN(shards, device_->MakeEncoder(partition_, options_));
   }
+  LiveResiduals* const live = device_ == nullptr ? restore_.MakeLive() : nullptr;
   ASSIGN_OR_RETURN(encoder_,
-                   PushEncoder::Make(partition_, options_, tuner_.get(), std::move(shards)));
+                   PushEncoder::Make(partition_, options_, tuner_.get(), std::move(shards), live));
   return absl::OkStatus();
 }
 

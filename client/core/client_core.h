@@ -127,8 +127,8 @@ class ClientCore {
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<CodecTuner> tuner_;  // null unless the client chooses codecs at run time
   std::unique_ptr<WireMeter> meter_;   // null if the tuner has the meter
+  ResidualRestore restore_;            // has the memory of the encoder's residuals
   std::unique_ptr<PushEncoder> encoder_;
-  ResidualRestore restore_;
   bool stopped_ = false;
   std::unique_ptr<Joining> joining_;  // null unless a Join is in progress
   std::unique_ptr<Leaving> leaving_;

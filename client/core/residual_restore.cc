@@ -1,5 +1,10 @@
 #include "client/core/residual_restore.h"
 
+#include <glog/logging.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -27,16 +32,61 @@ absl::Status ResidualRestore::Open() {
   return absl::OkStatus();
 }
 
+LiveResiduals* ResidualRestore::MakeLive() {
+  if (options_.state_dir.empty()) return nullptr;
+  const auto folder = StateFolder::Open(options_.state_dir, options_.worker);
+  if (!folder.ok()) return nullptr;  // Join returns the error
+  auto live =
+      LiveResiduals::Create(folder->LivePath(), options_.worker, partition_, options_.memory);
+  if (live.ok()) {
+    live_ = *std::move(live);
+  } else {
+    LOG(WARNING) << "if this process is killed, its residuals are lost: "
+                 << live.status().message();
+  }
+  return live_.get();
+}
+
 absl::Status ResidualRestore::Restore(std::span<const JoinReply> replies, Step first,
                                       bool after_rollback, PushEncoder& encoder) {
-  ResidualStart start = DecideResidualStart(folder_ == nullptr ? "" : folder_->path(), files_,
-                                            replies, partition_, after_rollback);
-  text_ = std::move(start.text);
+  const RunId run{replies[0].run()};
+  const Generation generation{replies[0].generation()};
+  const std::vector<Step> next = NextSteps(replies, partition_.shard_count());
+  LeftResiduals left;
+  std::string left_text;
+  if (!after_rollback) left = ReadLeft(run, left_text);
+  // By round, servers of another generation have lost steps. By push, they go on alone.
+  const bool may_fit =
+      !left.shards.empty() && (!replies[0].by_round() || left.generation == generation);
+  const auto fits = [&](size_t s) {
+    return may_fit && !left.shards[s].lost && left.shards[s].step == next[s];
+  };
+  size_t fitting_count = 0;
+  for (size_t s = 0; s < next.size(); ++s) fitting_count += fits(s);
+  ResidualStart start =
+      DecideResidualStart(folder_ == nullptr ? "" : folder_->path(), files_, replies, partition_,
+                          after_rollback || fitting_count > 0);
   SavedResiduals saved;
   saved.shards.resize(partition_.shard_count());
   if (!start.path.empty()) {
     ASSIGN_OR_RETURN(saved, ReadResiduals(start.path, OwnerOf(options_), partition_));
   }
+  size_t restored_count = 0;  // from what a killed process has left
+  for (size_t s = 0; s < next.size(); ++s) {
+    if (start.restored[s] || !fits(s)) continue;
+    saved.shards[s] = std::move(left.shards[s].values);
+    start.restored[s] = true;
+    ++restored_count;
+  }
+  if (restored_count > 0) {
+    left_text = absl::StrCat(folder_->LivePath(), ": restored for ", restored_count, " of ",
+                             next.size(), " shards");
+  }
+  text_ = std::move(start.text);
+  const auto append = [this](const std::string& text) {
+    absl::StrAppend(&text_, text_.empty() ? "" : "; ", text);
+  };
+  if (!left_text.empty()) append(left_text);
   // A shard that is not restored loses the residual in memory or, at the start of a process, the
   // residual in the file.
   std::vector<ShardResidualsView> present = ViewsOf(saved.shards);
@@ -46,15 +96,45 @@ absl::Status ResidualRestore::Restore(std::span<const JoinReply> replies, Step f
   dropped_count_ = 0;
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
     if (start.restored[s]) continue;
-    if (!present[s].residual.empty() || !present[s].momentum.empty()) ++dropped_count_;
+    const bool left_values =
+        !left.shards.empty() && (left.shards[s].lost || HasValues(left.shards[s].values));
+    if (left_values || HasValues(present[s])) ++dropped_count_;
     saved.shards[s] = {};
   }
   if (dropped_count_ > 0) {
-    absl::StrAppend(&text_, text_.empty() ? "" : "; ", "the residuals of ", dropped_count_,
-                    dropped_count_ == 1 ? " shard are" : " shards are", " dropped");
+    append(absl::StrCat("the residuals of ", dropped_count_,
+                        dropped_count_ == 1 ? " shard are" : " shards are", " dropped"));
   }
+  if (live_ != nullptr) live_->Begin(run, generation);
   RETURN_IF_ERROR(encoder.Restore(std::move(saved)));
-  return folder_ == nullptr ? absl::OkStatus() : folder_->RemoveAbove(first);
+  encoder.Keep(next);
+  if (folder_ == nullptr) return absl::OkStatus();
+  PublishResiduals();
+  return folder_->RemoveAbove(first);
+}
+
+void ResidualRestore::PublishResiduals() {
+  if (live_ != nullptr) {
+    const absl::Status published = live_->Publish();
+    if (published.ok()) return;
+    LOG(WARNING) << "if this process is killed, its residuals are lost: " << published.message();
+  }
+  // This process does not change the file that another has left. No later process may use it.
+  std::error_code ignored;
+  std::filesystem::remove(folder_->LivePath(), ignored);
+}
+
+LeftResiduals ResidualRestore::ReadLeft(RunId run, std::string& text) const {
+  if (folder_ == nullptr) return {};
+  const std::string path = folder_->LivePath();
+  absl::StatusOr<LeftResiduals> left = ReadLeftResiduals(path, options_.worker, partition_);
+  if (left.ok() && left->run == run) return *std::move(left);
+  if (left.ok()) {
+    text = absl::StrCat(path, ": from another run");
+  } else if (!absl::IsNotFound(left.status())) {
+    text = std::string(left.status().message());
+  }
+  return {};
 }
 
 }  // namespace thinwire::client

@@ -1,5 +1,5 @@
 // ResidualRestore: restores what an earlier process of a worker, or this process before a rollback,
-// has saved in the worker's state folder.
+// has saved or left in the worker's state folder.
 #ifndef THINWIRE_CLIENT_CORE_RESIDUAL_RESTORE_H_
 #define THINWIRE_CLIENT_CORE_RESIDUAL_RESTORE_H_
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/encode/live_residuals.h"
 #include "client/encode/push_encoder.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/state_folder.h"
@@ -30,6 +31,9 @@ class ResidualRestore {
   ResidualRestore(const ClientOptions& options, const Partition& partition)
       : options_(options), partition_(partition) {}
 
+  // Makes the file of the running process's residuals and returns their memory, which lives as long
+  // as this object. Returns null, and logs the cause, if the residuals will end with the process.
+  LiveResiduals* MakeLive();
   // Opens the state folder and reads the heads of its files. Does nothing if OPTIONS name no
   // folder. Call before each Join, so that an unusable folder ends it before any server knows of
   // it. Errors: errors of the file system and of ReadResidualPoint.
@@ -49,8 +53,15 @@ class ResidualRestore {
   uint64_t dropped_count() const { return dropped_count_; }
 
  private:
+  // Returns what a killed process has left; no shards if it left nothing of RUN. If there is a file
+  // that cannot be used, sets TEXT to the cause.
+  LeftResiduals ReadLeft(RunId run, std::string& text) const;
+  // Replaces the file that a killed process has left by that of this process, or removes it.
+  void PublishResiduals();
+
   const ClientOptions& options_;
   const Partition& partition_;
+  std::unique_ptr<LiveResiduals> live_;  // null: the residuals end with the process
   std::unique_ptr<const StateFolder> folder_;
   std::vector<SavedPoint> files_;  // ascending
   std::string text_;

@@ -11,14 +11,15 @@
 
 namespace thinwire::client {
 
-HostShardEncoder::HostShardEncoder(const Partition& partition, const ClientOptions& options) {
+HostShardEncoder::HostShardEncoder(const Partition& partition, const ClientOptions& options,
+                                   std::pmr::memory_resource* memory) {
   shards_.reserve(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const ShardId shard{s};
     shards_.push_back(
-        {.feedback = ErrorFeedback(partition.value_count(shard), options.error_feedback,
-                                   options.memory, partition.MatrixRunOf(shard)),
-         .correction = MomentumCorrection(options.correction, options.memory)});
+        {.feedback = ErrorFeedback(partition.value_count(shard), options.error_feedback, memory,
+                                   partition.MatrixRunOf(shard)),
+         .correction = MomentumCorrection(options.correction, memory)});
   }
 }
 
@@ -83,10 +84,13 @@ absl::StatusOr<double> HostShardEncoder::SumOfSquares(std::span<const float> gra
 
 absl::StatusOr<std::vector<ShardFeedback>> HostShardEncoder::feedback() {
   std::vector<ShardFeedback> state;
-  for (const ShardMemory& memory : shards_) {
-    state.push_back({memory.feedback.residual(), memory.correction.momentum()});
-  }
+  for (uint32_t s = 0; s < shards_.size(); ++s) state.push_back(FeedbackOf(ShardId{s}));
   return state;
+}
+
+ShardFeedback HostShardEncoder::FeedbackOf(ShardId shard) const {
+  const ShardMemory& memory = shards_[shard.value];
+  return {memory.feedback.residual(), memory.correction.momentum()};
 }
 
 absl::Status HostShardEncoder::Restore(ShardId shard, std::span<const float> residual,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -25,7 +26,11 @@ namespace thinwire::client {
 // Not thread-safe.
 class HostShardEncoder final : public ShardEncoder {
  public:
-  HostShardEncoder(const Partition& partition, const ClientOptions& options);
+  HostShardEncoder(const Partition& partition, const ClientOptions& options)
+      : HostShardEncoder(partition, options, options.memory) {}
+  // MEMORY is the allocator of residuals and momenta; it must outlive this object.
+  HostShardEncoder(const Partition& partition, const ClientOptions& options,
+                   std::pmr::memory_resource* memory);
 
   size_t most_begun() const override { return 1; }
   // Encodes the shard. If the codec is fp32, there is no residual, momentum or scaling, and the
@@ -38,6 +43,8 @@ class HostShardEncoder final : public ShardEncoder {
   absl::StatusOr<std::vector<ShardFeedback>> feedback() override;
   absl::Status Restore(ShardId shard, std::span<const float> residual,
                        std::span<const float> momentum) override;
+  // Returns the residual and the momentum of SHARD, as feedback() does.
+  ShardFeedback FeedbackOf(ShardId shard) const;
 
  private:
   struct ShardMemory {

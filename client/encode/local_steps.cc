@@ -38,7 +38,7 @@ LocalSteps::LocalSteps(const LocalStepsSpec& spec, std::span<const TensorShape> 
   size_t value_count = 0;
   for (const TensorShape& tensor : tensors) value_count += tensor.value_count();
   start_.resize(value_count);
-  slots_.assign(SlotCount(spec.optimizer), std::vector<float>(value_count));
+  state_.slots.assign(SlotCount(spec.optimizer), std::vector<float>(value_count));
 }
 
 void LocalSteps::Begin(Tensors parameters) {
@@ -53,7 +53,7 @@ bool LocalSteps::Apply(Tensors parameters, Tensors gradient, float scale) {
   for (const std::span<float> tensor : gradient) {
     if (!kernels::ScaleFinite(1 / scale, tensor, tensor)) return false;
   }
-  ++update_count_;
+  ++state_.update_count;
   size_t offset = 0;
   for (size_t t = 0; t < parameters.size(); ++t) {
     Update(gradient[t], parameters[t], offset);
@@ -67,7 +67,7 @@ void LocalSteps::Update(std::span<const float> gradient, std::span<float> parame
   const auto rate = static_cast<float>(spec_.learning_rate);
   const auto decay = static_cast<float>(spec_.weight_decay);
   const auto slot = [&](size_t i) {
-    return std::span(slots_[i]).subspan(offset, parameters.size());
+    return std::span(state_.slots[i]).subspan(offset, parameters.size());
   };
   switch (spec_.optimizer) {
     case LocalOptimizerKind::kSgd:
@@ -80,7 +80,8 @@ void LocalSteps::Update(std::span<const float> gradient, std::span<float> parame
                               gradient, parameters, slot(0));
       break;
     case LocalOptimizerKind::kAdamW:
-      kernels::UpdateAdam(AdamWStep(spec_, update_count_), gradient, parameters, slot(0), slot(1));
+      kernels::UpdateAdam(AdamWStep(spec_, state_.update_count), gradient, parameters, slot(0),
+                          slot(1));
       break;
   }
 }

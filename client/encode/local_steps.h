@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/partition.h"
@@ -29,6 +30,13 @@ class LocalSteps {
  public:
   // One span of values per tensor.
   using Tensors = std::span<const std::span<float>>;
+  // The state of the local optimizer between two Begins.
+  struct State {
+    uint64_t update_count = 0;              // applied local steps
+    std::vector<std::vector<float>> slots;  // each has all tensors, one after the other
+
+    bool operator==(const State&) const = default;
+  };
 
   // TENSORS are the tensors of the model.
   LocalSteps(const LocalStepsSpec& spec, std::span<const TensorShape> tensors);
@@ -46,13 +54,17 @@ class LocalSteps {
   // Begin().
   void Finish(Tensors parameters, Tensors gradient);
 
+  const State& state() const { return state_; }
+  // Sets the state to STATE, that of another object with the same arguments. REQUIRES: not called
+  // between Begin() and Finish().
+  void Restore(State state) { state_ = std::move(state); }
+
  private:
   void Update(std::span<const float> gradient, std::span<float> parameters, size_t offset);
 
   const LocalStepsSpec spec_;
-  std::vector<float> start_;               // all tensors, one after the other
-  std::vector<std::vector<float>> slots_;  // the state of the optimizer, each as long as start_
-  uint64_t update_count_ = 0;              // applied local steps
+  std::vector<float> start_;  // all tensors, one after the other
+  State state_;
 };
 
 }  // namespace thinwire::client

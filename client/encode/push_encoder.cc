@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/encode/host_shard_encoder.h"
 #include "common/status_macros.h"
 #include "kernels/mix_bits.h"
 
@@ -23,9 +22,11 @@ RandomKeys KeysOf(const PushEntry& entry, WorkerId worker) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(
-    const Partition& partition, const ClientOptions& options, const CodecTuner* tuner,
-    std::unique_ptr<ShardEncoder> shards) {
+absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
+                                                               const ClientOptions& options,
+                                                               const CodecTuner* tuner,
+                                                               std::unique_ptr<ShardEncoder> shards,
+                                                               LiveResiduals* live) {
   ASSIGN_OR_RETURN(PushSchedule schedule,
                    PushSchedule::Make(options.push, options.warmup, options.planned_steps));
   std::vector<GroupCodec> group_codecs;
@@ -35,19 +36,29 @@ absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(
     made.spec = *group.push;
     ASSIGN_OR_RETURN(made.codec, MakeCodec(made.spec));
   }
-  if (shards == nullptr) shards = std::make_unique<HostShardEncoder>(partition, options);
-  return std::unique_ptr<PushEncoder>(new PushEncoder(
-      partition, options, tuner, std::move(schedule), std::move(group_codecs), std::move(shards)));
+  const HostShardEncoder* host = nullptr;
+  if (shards == nullptr) {
+    auto made = std::make_unique<HostShardEncoder>(partition, options,
+                                                   live != nullptr ? live : options.memory);
+    host = made.get();
+    shards = std::move(made);
+  }
+  return std::unique_ptr<PushEncoder>(new PushEncoder(partition, options, tuner,
+                                                      std::move(schedule), std::move(group_codecs),
+                                                      std::move(shards), host, live));
 }
 
 PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& options,
                          const CodecTuner* tuner, PushSchedule schedule,
-                         std::vector<GroupCodec> group_codecs, std::unique_ptr<ShardEncoder> shards)
+                         std::vector<GroupCodec> group_codecs, std::unique_ptr<ShardEncoder> shards,
+                         const HostShardEncoder* host, LiveResiduals* live)
     : worker_(options.worker),
       corrects_momentum_(options.correction.enabled),
       tuner_(tuner),
       schedule_(std::move(schedule)),
       shards_(std::move(shards)),
+      host_(host),
+      live_(live),
       most_begun_(shards_->most_begun()),
       group_codecs_(std::move(group_codecs)) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
@@ -95,6 +106,7 @@ absl::Status PushEncoder::Begin(PushEntry push, const ShardGradient& gradient, f
   push.payload = ByteChain();
   begun_.push_back(push);
   if (push.examples == 0) return absl::OkStatus();
+  if (live_ != nullptr) live_->Change(push.shard);
   const auto [spec, codec] = CodecOf(push.shard, push.step);
   return shards_->Begin({.shard = push.shard,
                          .gradient = gradient,
@@ -108,13 +120,17 @@ absl::Status PushEncoder::Begin(PushEntry push, const ShardGradient& gradient, f
 absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {
   Encoded encoded = {.push = std::move(begun_.front())};
   begun_.pop_front();
-  if (encoded.push.examples == 0) return encoded;
-  ASSIGN_OR_RETURN(std::optional<ByteChain> payload, shards_->Finish());
-  encoded.finite = payload.has_value();
-  if (encoded.finite) {
-    encoded.push.payload = *std::move(payload);
-  } else {
-    encoded.push.examples = 0;
+  PushEntry& push = encoded.push;
+  if (push.examples > 0) {
+    ASSIGN_OR_RETURN(std::optional<ByteChain> payload, shards_->Finish());
+    encoded.finite = payload.has_value();
+    if (!encoded.finite) push.examples = 0;
+    if (encoded.finite) push.payload = *std::move(payload);
+  }
+  if (live_ != nullptr) {
+    // Once the servers have finished this step, they know the late examples of a push with values.
+    const uint32_t late = push.examples > 0 ? 0 : push.late_examples;
+    live_->Keep(push.shard, push.step + 1, Kept(push.shard, late));
   }
   return encoded;
 }
@@ -134,8 +150,24 @@ absl::Status PushEncoder::Late(const PushEntry& push) {
 }
 
 absl::Status PushEncoder::GiveBack(const PushEntry& push, std::span<const uint32_t> selected) {
-  const size_t count = memory_[push.shard.value].value_count;
-  return shards_->GiveBack(push.shard, EncodedPayload(push.payload, count), selected);
+  const auto& [count, is_vector, group, late_examples] = memory_[push.shard.value];
+  if (live_ != nullptr) live_->Change(push.shard);
+  RETURN_IF_ERROR(shards_->GiveBack(push.shard, EncodedPayload(push.payload, count), selected));
+  if (live_ != nullptr) live_->Keep(push.shard, Kept(push.shard, late_examples));
+  return absl::OkStatus();
+}
+
+ShardResidualsView PushEncoder::Kept(ShardId shard, uint32_t late_examples) const {
+  const ShardFeedback feedback = host_->FeedbackOf(shard);
+  return {
+      .residual = feedback.residual, .momentum = feedback.momentum, .late_examples = late_examples};
+}
+
+void PushEncoder::Keep(std::span<const Step> next) {
+  if (live_ == nullptr) return;
+  for (uint32_t s = 0; s < next.size(); ++s) {
+    live_->Keep(ShardId{s}, next[s], Kept(ShardId{s}, memory_[s].late_examples));
+  }
 }
 
 absl::Status PushEncoder::ReturnUnselected(const PushEntry& push,

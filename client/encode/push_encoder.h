@@ -30,6 +30,8 @@
 #include "absl/status/statusor.h"
 #include "client/encode/codec_tuner.h"
 #include "client/encode/encoding_error.h"
+#include "client/encode/host_shard_encoder.h"
+#include "client/encode/live_residuals.h"
 #include "client/encode/push_schedule.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/shard_encoder.h"
@@ -46,17 +48,22 @@ namespace thinwire::client {
 class PushEncoder {
  public:
   // PARTITION and TUNER must outlive the encoder. If TUNER is not null, the tuner chooses the
-  // codecs. If SHARDS is null, gradients are in the host's memory. Errors: InvalidArgument if the
-  // options describe no valid codec.
+  // codecs. If SHARDS is null, gradients are in the host's memory, and LIVE, if it is not null,
+  // keeps the residuals; it must outlive the encoder. Errors: InvalidArgument if the options
+  // describe no valid codec. REQUIRES: SHARDS or LIVE is null.
   static absl::StatusOr<std::unique_ptr<PushEncoder>> Make(
       const Partition& partition, const ClientOptions& options, const CodecTuner* tuner = nullptr,
-      std::unique_ptr<ShardEncoder> shards = nullptr);
+      std::unique_ptr<ShardEncoder> shards = nullptr, LiveResiduals* live = nullptr);
 
   struct Encoded {
     PushEntry push;
     bool finite = true;  // false: the push has no examples and no payload
   };
 
+  // Starts a step: every push of the steps before STEP has its verdict.
+  void BeginStep(Step step) {
+    if (live_ != nullptr) live_->BeginStep(step);
+  }
   bool may_begin() const { return begun_.size() < most_begun_; }
   bool may_finish() const { return !begun_.empty(); }
   // Begins to encode a push of FACTOR * GRADIENT. PUSH contains the shard, the step and the number
@@ -109,6 +116,9 @@ class PushEncoder {
   // FailedPrecondition if SAVED contains momenta and momentum correction is off. REQUIRES: SAVED
   // belongs to this partition; no push is begun and not finished.
   absl::Status Restore(SavedResiduals saved);
+  // After Restore, records in the LiveResiduals, if there are any, that shard s is that before
+  // NEXT[s].
+  void Keep(std::span<const Step> next);
 
  private:
   struct Shard {
@@ -129,9 +139,12 @@ class PushEncoder {
 
   PushEncoder(const Partition& partition, const ClientOptions& options, const CodecTuner* tuner,
               PushSchedule schedule, std::vector<GroupCodec> group_codecs,
-              std::unique_ptr<ShardEncoder> shards);
+              std::unique_ptr<ShardEncoder> shards, const HostShardEncoder* host,
+              LiveResiduals* live);
 
   ShardCodec CodecOf(ShardId shard, Step step);
+  // Returns what the LiveResiduals keep of SHARD. REQUIRES: live_ is not null.
+  ShardResidualsView Kept(ShardId shard, uint32_t late_examples) const;
   // Adds the values of PUSH, except the values at the indices SELECTED, to the residual
   absl::Status GiveBack(const PushEntry& push, std::span<const uint32_t> selected);
 
@@ -140,6 +153,8 @@ class PushEncoder {
   const CodecTuner* const tuner_;
   const PushSchedule schedule_;
   const std::unique_ptr<ShardEncoder> shards_;
+  const HostShardEncoder* const host_;  // shards_ if live_ is not null
+  LiveResiduals* const live_;           // null: the residuals end with the process
   const size_t most_begun_;
   std::vector<Shard> memory_;
   std::vector<GroupCodec> group_codecs_;  // by group; empty if the tensors have no groups

@@ -89,17 +89,6 @@ class ResidualReader {
   CheckedReader& file_;
 };
 
-// Returns for each shard the first step that the worker has not finished.
-std::vector<Step> NextSteps(std::span<const JoinReply> replies, uint32_t shard_count) {
-  std::vector<Step> next(shard_count);
-  for (const JoinReply& reply : replies) {
-    for (const ShardState& shard : reply.shards()) {
-      if (shard.shard() < shard_count) next[shard.shard()] = Step{shard.predecessor_next()};
-    }
-  }
-  return next;
-}
-
 }  // namespace
 
 absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
@@ -150,6 +139,16 @@ absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const Resi
   }
   RETURN_IF_ERROR(file.Finish());
   return saved;
+}
+
+std::vector<Step> NextSteps(std::span<const JoinReply> replies, uint32_t shard_count) {
+  std::vector<Step> next(shard_count);
+  for (const JoinReply& reply : replies) {
+    for (const ShardState& shard : reply.shards()) {
+      if (shard.shard() < shard_count) next[shard.shard()] = Step{shard.predecessor_next()};
+    }
+  }
+  return next;
 }
 
 ResidualStart DecideResidualStart(const std::string& folder, std::span<const SavedPoint> files,

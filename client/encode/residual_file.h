@@ -43,6 +43,12 @@ struct ShardResiduals {
 };
 using ShardResidualsView = ShardResiduals<std::span<const float>>;
 
+// Returns whether any value of SHARD may differ from 0.
+template <typename Floats>
+bool HasValues(const ShardResiduals<Floats>& shard) {
+  return !shard.residual.empty() || !shard.momentum.empty();
+}
+
 // The point in a job at which residuals were saved.
 struct ResidualPoint {
   RunId run;
@@ -96,6 +102,9 @@ struct ResidualStart {
   std::vector<bool> restored;  // by shard: the shard in the file is restored
   std::string text;  // for the log; empty if the worker saves no residuals and none are lost
 };
+
+// Returns for each shard the first step that the worker has not finished (`next`).
+std::vector<Step> NextSteps(std::span<const JoinReply> replies, uint32_t shard_count);
 
 // Makes the decision. FOLDER is empty if residuals are not saved. FILES are the saved files, with
 // ascending steps. REPLIES are the servers' replies to Join. AFTER_ROLLBACK: this process has

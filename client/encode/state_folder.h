@@ -2,6 +2,7 @@
 //
 //   DIR/worker-3/residuals-40             the residuals before step 40 (residual_file.h)
 //   DIR/worker-3/residuals-40.loss_scale  a file of the trainer, written before the residual file
+//   DIR/worker-3/live                     the residuals of the running process (live_residuals.h)
 //
 // A state belongs to the step before which it was saved. The newest three are kept, because servers
 // that lose steps continue from one of their newest checkpoints.
@@ -29,6 +30,8 @@ class StateFolder {
   const std::string& path() const { return path_; }
   // Returns the path of the residual file of STEP.
   std::string PathOf(Step step) const;
+  // Returns the path of the residuals of the running process.
+  std::string LivePath() const { return path_ + "/live"; }
   // Returns the steps that have a residual file, ascending.
   absl::StatusOr<std::vector<Step>> Steps() const;
 

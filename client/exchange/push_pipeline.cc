@@ -33,6 +33,7 @@ PushPipeline::PushPipeline(const ExchangeParts& parts,
 void PushPipeline::BeginStep(Step step, uint32_t examples, float scale) {
   if (stopped_) return;
   examples_ = examples;
+  parts_.encoder.BeginStep(step);
   gradients_.Begin();
   clip_.Begin(scale);
   verdicts_.Begin(step, parts_.partition.shard_count());
