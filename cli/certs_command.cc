@@ -14,6 +14,7 @@
 #include "common/tls/authority.h"
 #include "common/tls/certificate.h"
 #include "common/tls/identity.h"
+#include "config/command_flags.h"
 
 namespace thinwire {
 namespace {
@@ -125,48 +126,48 @@ absl::StatusOr<std::vector<std::string>> FilesAt(const std::string& path) {
 }  // namespace
 
 CLI::App* AddCerts(CLI::App& app, CertsCommand& command) {
-  CLI::App* certs = app.add_subcommand("certs", "Makes and shows certificates for mutual TLS");
-  certs->require_subcommand(1);
-  certs->footer(kExamples);
-  command.init = certs->add_subcommand("init", "Makes an authority, which issues certificates");
-  command.init->add_option("DIR", command.path, "The folder of the authority")->required();
-  command.init->add_flag("--force", command.force, "Replaces an existing authority");
+  CLI::App* certs =
+      CommandFlags(app).AddSubcommand("certs", "Makes and shows certificates for mutual TLS");
+  CommandFlags flags(*certs);
+  flags.RequireSubcommand();
+  flags.Footer(kExamples);
+  command.init = flags.AddSubcommand("init", "Makes an authority, which issues certificates");
+  CommandFlags init(*command.init);
+  init.Add("DIR", command.path, "The folder of the authority").Required();
+  init.AddSwitch("--force", command.force, "Replaces an existing authority");
   IssueOptions& options = command.options;
-  command.issue = certs->add_subcommand("issue", "Makes a key and a certificate for one process");
-  command.issue->add_option("DIR", options.authority_dir, "The folder of the authority")
-      ->required();
-  command.issue
-      ->add_option("--role", options.role, "The role of the process, which decides its rights")
-      ->type_name("server|worker|operator|viewer")
-      ->check(CLI::IsMember({"server", "worker", "operator", "viewer"}))
-      ->required();
-  command.issue->add_option("--job", options.job, "The name of the job, as in the job file")
-      ->type_name("NAME")
-      ->required();
-  command.issue->add_option("--server", options.server, "The number of the server")
-      ->type_name("NUMBER");
-  command.issue
-      ->add_option("--worker", options.worker,
-                   "The number of the worker. Without it, the certificate is good for every worker "
-                   "of the job")
-      ->type_name("NUMBER");
-  command.issue->add_option("--days", options.days, "The validity in days, from now. Default: 90")
-      ->type_name("COUNT")
-      ->check(CLI::Range(1, 3650));
-  command.issue->add_option("--out", options.out, "The credentials folder to write")
-      ->type_name("DIR")
-      ->required();
-  command.issue->add_flag("--force", options.force,
-                          "Replaces existing files. Running processes read them within seconds");
-  command.show = certs->add_subcommand("show", "Prints the facts of certificates");
-  command.show->add_option("PATH", command.path, "A certificate file, or a folder")->required();
+  command.issue = flags.AddSubcommand("issue", "Makes a key and a certificate for one process");
+  CommandFlags issue(*command.issue);
+  issue.Add("DIR", options.authority_dir, "The folder of the authority").Required();
+  issue.Add("--role", options.role, "The role of the process, which decides its rights")
+      .Type("server|worker|operator|viewer")
+      .OneOf({"server", "worker", "operator", "viewer"})
+      .Required();
+  issue.Add("--job", options.job, "The name of the job, as in the job file")
+      .Type("NAME")
+      .Required();
+  issue.Add("--server", options.server, "The number of the server").Type("NUMBER");
+  issue
+      .Add("--worker", options.worker,
+           "The number of the worker. Without it, the certificate is good for every worker "
+           "of the job")
+      .Type("NUMBER");
+  issue.Add("--days", options.days, "The validity in days, from now. Default: 90")
+      .Type("COUNT")
+      .Between(1, 3650);
+  issue.Add("--out", options.out, "The credentials folder to write").Type("DIR").Required();
+  issue.AddSwitch("--force", options.force,
+                  "Replaces existing files. Running processes read them within seconds");
+  command.show = flags.AddSubcommand("show", "Prints the facts of certificates");
+  CommandFlags show(*command.show);
+  show.Add("PATH", command.path, "A certificate file, or a folder").Required();
   return certs;
 }
 
 ExitCode RunCerts(const CertsCommand& command, std::ostream& out, std::ostream& err) {
   const absl::Time now = absl::Now();
-  if (command.init->parsed()) return InitAuthority(command.path, command.force, now, out, err);
-  if (command.issue->parsed()) return IssueCredentials(command.options, now, out, err);
+  if (IsParsed(*command.init)) return InitAuthority(command.path, command.force, now, out, err);
+  if (IsParsed(*command.issue)) return IssueCredentials(command.options, now, out, err);
   return ShowCertificates(command.path, now, out, err);
 }
 

@@ -8,7 +8,6 @@
 #ifndef THINWIRE_CLI_CERTS_COMMAND_H_
 #define THINWIRE_CLI_CERTS_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <ostream>
@@ -16,6 +15,10 @@
 
 #include "absl/time/time.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

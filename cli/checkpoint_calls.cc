@@ -12,7 +12,7 @@
 #include "cli/rpc/server_calls.h"
 #include "common/ids.h"
 #include "common/status_macros.h"
-#include "proto/control.grpc.pb.h"
+#include "proto/control.pb.h"
 
 namespace thinwire {
 namespace {
@@ -57,12 +57,13 @@ absl::Status AwaitWentBack(const CheckpointCalls& calls, uint64_t generation, ab
 
 }  // namespace
 
-CLI::Option* AddCheckpointCalls(CLI::App& app, CheckpointCalls& calls) {
-  CLI::Option* addresses = AddServerFlags(app, calls.servers, "an operator's");
-  app.add_option("--timeout", calls.timeout,
-                 "With --addresses: the seconds to wait for all servers. Default: 300")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0));
+Flag AddCheckpointCalls(CommandFlags& command, CheckpointCalls& calls) {
+  Flag addresses = AddServerFlags(command, calls.servers, "an operator's");
+  command
+      .Add("--timeout", calls.timeout,
+           "With --addresses: the seconds to wait for all servers. Default: 300")
+      .Type("SECONDS")
+      .Between(0.1, 86400.0);
   return addresses;
 }
 
@@ -70,8 +71,7 @@ ExitCode SaveCheckpointNow(const CheckpointCalls& calls, std::ostream& out, std:
   SaveCheckpointRequest request;
   request.set_seconds(calls.timeout);
   const absl::StatusOr<SaveCheckpointReply> reply =
-      CallServer(calls.servers, ServerId{0}, &Control::Stub::SaveCheckpoint, request,
-                 absl::Seconds(calls.timeout) + kCallTimeout);
+      CallServer(calls.servers, ServerId{0}, request, absl::Seconds(calls.timeout) + kCallTimeout);
   if (!reply.ok()) return Report(reply.status(), err);
   if (!reply->has_least_step()) {
     out << "no server has a shard" << std::endl;
@@ -91,8 +91,7 @@ ExitCode RestoreRunning(const CheckpointCalls& calls, uint64_t step, std::ostrea
   RestoreCheckpointRequest request;
   request.set_step(step);
   const absl::StatusOr<RestoreCheckpointReply> reply =
-      CallServer(calls.servers, ServerId{0}, &Control::Stub::RestoreCheckpoint, request,
-                 timeout + kCallTimeout);
+      CallServer(calls.servers, ServerId{0}, request, timeout + kCallTimeout);
   if (!reply.ok()) return Report(reply.status(), err);
   const absl::Status status = AwaitWentBack(calls, reply->generation(), deadline, poll);
   if (!status.ok()) return Report(status, err);

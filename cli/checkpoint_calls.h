@@ -3,13 +3,13 @@
 #ifndef THINWIRE_CLI_CHECKPOINT_CALLS_H_
 #define THINWIRE_CLI_CHECKPOINT_CALLS_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <ostream>
 
 #include "absl/time/time.h"
 #include "cli/rpc/server_flags.h"
 #include "common/exit_code.h"
+#include "config/command_flags.h"
 
 namespace thinwire {
 
@@ -18,9 +18,9 @@ struct CheckpointCalls {
   double timeout = 300;  // seconds
 };
 
-// Adds --addresses, --credentials, --insecure and --timeout to the subcommand APP, and returns
-// --addresses. CALLS must outlive APP.
-CLI::Option* AddCheckpointCalls(CLI::App& app, CheckpointCalls& calls);
+// Adds --addresses, --credentials, --insecure and --timeout, and returns --addresses. CALLS must
+// outlive COMMAND.
+Flag AddCheckpointCalls(CommandFlags& command, CheckpointCalls& calls);
 
 // Asks the lead, server 0, for a checkpoint of all servers. When they are on disk, prints their
 // step, or the range of the shards' steps, to `out`. Prints errors to `err`. Returns kConfig if the

@@ -22,6 +22,7 @@
 #include "common/files/safetensors.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
+#include "config/command_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/checkpoint.pb.h"
@@ -298,72 +299,71 @@ absl::Status WriteModel(const Model& model, const std::string& file) {
 }  // namespace
 
 CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
-  CLI::App* checkpoint = app.add_subcommand(
+  CLI::App* checkpoint = CommandFlags(app).AddSubcommand(
       "checkpoint", "Makes, shows, checks, exports, imports and restores the checkpoints of a job");
-  checkpoint->require_subcommand(1);
-  checkpoint->footer(kExamples);
+  CommandFlags flags(*checkpoint);
+  flags.RequireSubcommand();
+  flags.Footer(kExamples);
   const auto add = [&](const char* name, const char* help) {
-    CLI::App* added = checkpoint->add_subcommand(name, help);
-    added->add_option("DIR", command.dir, "The state directory of the job")->required();
+    CLI::App* added = flags.AddSubcommand(name, help);
+    CommandFlags(*added).Add("DIR", command.dir, "The state directory of the job").Required();
     return added;
   };
-  command.now = checkpoint->add_subcommand(
+  command.now = flags.AddSubcommand(
       "now", "Makes a checkpoint of all servers of a running job, and waits for it");
-  AddCheckpointCalls(*command.now, command.calls)->required();
+  CommandFlags now(*command.now);
+  AddCheckpointCalls(now, command.calls).Required();
   command.list = add("list", "Lists all checkpoints");
   command.inspect = add("inspect", "Shows the contents of each server's newest checkpoint");
   command.verify = add("verify", "Reads and checks every file of all checkpoints");
   command.export_model = add("export", "Writes the parameters of the newest checkpoints to a file");
-  command.export_model->add_option("--out", command.out, "The safetensors file to write")
-      ->type_name("FILE")
-      ->required();
-  command.export_model->add_flag(
-      "--masters", command.masters,
-      "Writes the parameters that training goes on from, not their averages");
-  command.import_state = checkpoint->add_subcommand(
-      "import", "Makes a state directory, from which train --resume goes on");
-  command.import_state->add_option("--config", command.config_file, "The job file")
-      ->type_name("FILE")
-      ->required();
-  command.import_state
-      ->add_option("--from", command.source,
-                   "A state directory of the job with any number of servers, or a model file of "
-                   "train --output or checkpoint export")
-      ->type_name("SOURCE")
-      ->required();
-  command.import_state
-      ->add_option("--state_dir", command.dir, "The folder to create. It must be empty or absent")
-      ->type_name("DIR")
-      ->required();
-  command.restore = checkpoint->add_subcommand(
+  CommandFlags exported(*command.export_model);
+  exported.Add("--out", command.out, "The safetensors file to write").Type("FILE").Required();
+  exported.AddSwitch("--masters", command.masters,
+                     "Writes the parameters that training goes on from, not their averages");
+  command.import_state =
+      flags.AddSubcommand("import", "Makes a state directory, from which train --resume goes on");
+  CommandFlags imported(*command.import_state);
+  imported.Add("--config", command.config_file, "The job file").Type("FILE").Required();
+  imported
+      .Add("--from", command.source,
+           "A state directory of the job with any number of servers, or a model file of "
+           "train --output or checkpoint export")
+      .Type("SOURCE")
+      .Required();
+  imported.Add("--state_dir", command.dir, "The folder to create. It must be empty or absent")
+      .Type("DIR")
+      .Required();
+  command.restore = flags.AddSubcommand(
       "restore",
       "Goes back to older checkpoints, of a stopped job in DIR or of a running job at --addresses");
-  command.restore->add_option(
+  CommandFlags restore(*command.restore);
+  restore.Add(
       "DIR", command.dir,
       "The state directory of a stopped job, from which train --resume goes on. The present state "
       "is moved aside");
-  AddCheckpointCalls(*command.restore, command.calls);
-  command.restore
-      ->add_option("--step", command.step,
-                   "The step to go back to, of which all servers have a checkpoint. In ssp, async "
-                   "and with durability: log, each server goes back to its newest checkpoint of at "
-                   "most this step")
-      ->type_name("STEP")
-      ->required();
+  AddCheckpointCalls(restore, command.calls);
+  restore
+      .Add("--step", command.step,
+           "The step to go back to, of which all servers have a checkpoint. In ssp, async "
+           "and with durability: log, each server goes back to its newest checkpoint of at "
+           "most this step")
+      .Type("STEP")
+      .Required();
   return checkpoint;
 }
 
 ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std::ostream& err) {
   PosixFiles files;
   const std::string& dir = command.dir;
-  if (command.list->parsed()) return PrintCheckpoints(files, dir, out, err);
-  if (command.inspect->parsed()) return InspectCheckpoints(files, dir, out, err);
-  if (command.verify->parsed()) return VerifyCheckpoints(files, dir, out, err);
-  if (command.export_model->parsed()) {
+  if (IsParsed(*command.list)) return PrintCheckpoints(files, dir, out, err);
+  if (IsParsed(*command.inspect)) return InspectCheckpoints(files, dir, out, err);
+  if (IsParsed(*command.verify)) return VerifyCheckpoints(files, dir, out, err);
+  if (IsParsed(*command.export_model)) {
     return ExportCheckpoint(files, dir, command.out, command.masters, out, err);
   }
-  if (command.now->parsed()) return SaveCheckpointNow(command.calls, out, err);
-  if (command.restore->parsed()) {
+  if (IsParsed(*command.now)) return SaveCheckpointNow(command.calls, out, err);
+  if (IsParsed(*command.restore)) {
     const bool is_running = !command.calls.servers.addresses.empty();
     if (is_running != dir.empty()) {
       err << "restore: which job (expected the state directory DIR of a stopped job, or "

@@ -8,7 +8,6 @@
 #ifndef THINWIRE_CLI_CHECKPOINT_COMMAND_H_
 #define THINWIRE_CLI_CHECKPOINT_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -16,6 +15,10 @@
 #include "cli/checkpoint_calls.h"
 #include "common/exit_code.h"
 #include "server/durable/files.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

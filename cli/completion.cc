@@ -1,5 +1,6 @@
 #include "cli/completion.h"
 
+#include <CLI/CLI.hpp>
 #include <cctype>
 #include <map>
 #include <vector>

@@ -4,11 +4,14 @@
 #ifndef THINWIRE_CLI_COMPLETION_H_
 #define THINWIRE_CLI_COMPLETION_H_
 
-#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

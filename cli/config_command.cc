@@ -9,6 +9,7 @@
 #include "cli/doctor/disk_check.h"
 #include "common/status_macros.h"
 #include "common/time/clock.h"
+#include "config/command_flags.h"
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
@@ -54,24 +55,27 @@ absl::StatusOr<CheckedFile> ReadChecked(const std::string& file,
 }  // namespace
 
 CLI::App* AddConfig(CLI::App& app, ConfigCommand& command) {
-  CLI::App* config = app.add_subcommand("config", "Checks and shows job files");
-  config->require_subcommand(1);
-  config->footer(kExamples);
-  command.check = config->add_subcommand("check", "Reports every problem of job files");
-  command.check->add_option("FILE", command.files, "Job files")->required();
-  command.check
-      ->add_option("--state_dir", command.state_dir,
-                   "The folder in which servers are to keep their state. With durability: log, "
-                   "measures its disk and warns if it is slower than a network of 1 Gbit/s")
-      ->type_name("DIR");
+  CLI::App* config = CommandFlags(app).AddSubcommand("config", "Checks and shows job files");
+  CommandFlags flags(*config);
+  flags.RequireSubcommand();
+  flags.Footer(kExamples);
+  command.check = flags.AddSubcommand("check", "Reports every problem of job files");
+  CommandFlags check(*command.check);
+  check.Add("FILE", command.files, "Job files").Required();
+  check
+      .Add("--state_dir", command.state_dir,
+           "The folder in which servers are to keep their state. With durability: log, "
+           "measures its disk and warns if it is slower than a network of 1 Gbit/s")
+      .Type("DIR");
   command.show =
-      config->add_subcommand("show", "Prints the effective job: all settings, with their defaults");
-  command.show->add_option("FILE", command.file, "A job file")->required();
+      flags.AddSubcommand("show", "Prints the effective job: all settings, with their defaults");
+  CommandFlags show(*command.show);
+  show.Add("FILE", command.file, "A job file").Required();
   return config;
 }
 
 ExitCode RunConfig(const ConfigCommand& command, std::ostream& out, std::ostream& err) {
-  if (command.show->parsed()) return ShowConfigFile(command.file, out, err);
+  if (IsParsed(*command.show)) return ShowConfigFile(command.file, out, err);
   return CheckConfigFiles(command.files, command.state_dir, out, err);
 }
 

@@ -2,12 +2,15 @@
 #ifndef THINWIRE_CLI_CONFIG_COMMAND_H_
 #define THINWIRE_CLI_CONFIG_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

@@ -4,7 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "cli/rpc/call_server.h"
 #include "common/ids.h"
-#include "proto/control.grpc.pb.h"
+#include "config/command_flags.h"
+#include "proto/control.pb.h"
 
 namespace thinwire {
 namespace {
@@ -23,16 +24,16 @@ constexpr char kExamples[] =
 }  // namespace
 
 CLI::App* AddDrain(CLI::App& app, DrainCommand& command) {
-  CLI::App* drain =
-      app.add_subcommand("drain", "Takes one worker or one server out of a running job");
-  AddServerFlags(*drain, command.servers, "an operator's")->required();
-  CLI::Option* worker =
-      drain->add_option("--worker", command.worker, "The number of the worker that leaves")
-          ->type_name("NUMBER");
-  drain->add_option("--server", command.server, "The number of the server that stops")
-      ->type_name("NUMBER")
-      ->excludes(worker);
-  drain->footer(kExamples);
+  CLI::App* drain = CommandFlags(app).AddSubcommand(
+      "drain", "Takes one worker or one server out of a running job");
+  CommandFlags flags(*drain);
+  AddServerFlags(flags, command.servers, "an operator's").Required();
+  const Flag worker =
+      flags.Add("--worker", command.worker, "The number of the worker that leaves").Type("NUMBER");
+  flags.Add("--server", command.server, "The number of the server that stops")
+      .Type("NUMBER")
+      .Excludes(worker);
+  flags.Footer(kExamples);
   return drain;
 }
 
@@ -43,8 +44,8 @@ ExitCode RunDrain(const DrainCommand& command, Console& console, std::ostream& o
   }
   DrainRequest request;
   if (command.worker.has_value()) request.set_worker(*command.worker);
-  const absl::StatusOr<DrainReply> reply = CallServer(
-      command.servers, ServerId{command.server.value_or(0)}, &Control::Stub::Drain, request);
+  const absl::StatusOr<DrainReply> reply =
+      CallServer(command.servers, ServerId{command.server.value_or(0)}, request);
   if (!reply.ok()) return Fail(console, reply.status());
   if (command.worker.has_value()) {
     out << "worker " << *command.worker

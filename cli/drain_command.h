@@ -2,7 +2,6 @@
 #ifndef THINWIRE_CLI_DRAIN_COMMAND_H_
 #define THINWIRE_CLI_DRAIN_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <ostream>
@@ -11,6 +10,10 @@
 #include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

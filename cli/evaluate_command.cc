@@ -17,6 +17,7 @@
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "common/status_macros.h"
+#include "config/command_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/worker_event.pb.h"
@@ -95,23 +96,24 @@ absl::StatusOr<Outcome> EvaluateInWorker(const EvaluateCommand& command, const J
 }  // namespace
 
 CLI::App* AddEvaluate(CLI::App& app, EvaluateCommand& command) {
-  CLI::App* evaluate =
-      app.add_subcommand("evaluate", "Prints the test accuracy and the test loss of a model file");
-  evaluate
-      ->add_option("--config", command.config_file,
-                   "The job file of the training. The flags below replace its fields")
-      ->type_name("FILE")
-      ->envname("THINWIRE_CONFIG");
-  evaluate->add_option("--model", command.model, "The model file, a file of train --output")
-      ->type_name("FILE")
-      ->required();
-  evaluate
-      ->add_option("--bin_dir", command.bin_dir,
-                   "The folder of the programs server and worker. Default: beside this program")
-      ->type_name("DIR")
-      ->envname("THINWIRE_BIN_DIR");
-  evaluate->allow_extras();  // CheckNoExtras() reports unknown arguments
-  evaluate->footer(kExamples);
+  CLI::App* evaluate = CommandFlags(app).AddSubcommand(
+      "evaluate", "Prints the test accuracy and the test loss of a model file");
+  CommandFlags flags(*evaluate);
+  flags
+      .Add("--config", command.config_file,
+           "The job file of the training. The flags below replace its fields")
+      .Type("FILE")
+      .Environment("THINWIRE_CONFIG");
+  flags.Add("--model", command.model, "The model file, a file of train --output")
+      .Type("FILE")
+      .Required();
+  flags
+      .Add("--bin_dir", command.bin_dir,
+           "The folder of the programs server and worker. Default: beside this program")
+      .Type("DIR")
+      .Environment("THINWIRE_BIN_DIR");
+  flags.AllowExtras();  // CheckNoExtras() reports unknown arguments
+  flags.Footer(kExamples);
   command.fields.emplace(*evaluate, kFields);
   return evaluate;
 }

@@ -3,7 +3,6 @@
 #ifndef THINWIRE_CLI_EVALUATE_COMMAND_H_
 #define THINWIRE_CLI_EVALUATE_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -13,6 +12,10 @@
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

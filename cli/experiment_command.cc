@@ -19,6 +19,7 @@
 #include "cli/process/command_lines.h"
 #include "cli/terminal/table.h"
 #include "common/status_macros.h"
+#include "config/command_flags.h"
 
 namespace thinwire {
 namespace {
@@ -149,71 +150,68 @@ ExitCode Compare(const ExperimentCommand& command, Console& console, std::ostrea
 }
 
 // Adds the flags of both subcommands that start the laboratory.
-void AddLaboratoryFlags(CLI::App& app, ExperimentCommand& command) {
-  app.add_option("--threads", command.threads,
-                 "The threads that compute gradients. The results do not depend on them. Default: "
-                 "one per processor core")
-      ->type_name("COUNT");
-  app.add_option("--bin_dir", command.bin_dir,
-                 "The folder of the program laboratory. Default: beside this program")
-      ->type_name("DIR")
-      ->envname("THINWIRE_BIN_DIR");
+void AddLaboratoryFlags(CommandFlags& flags, ExperimentCommand& command) {
+  flags
+      .Add("--threads", command.threads,
+           "The threads that compute gradients. The results do not depend on them. Default: "
+           "one per processor core")
+      .Type("COUNT");
+  flags
+      .Add("--bin_dir", command.bin_dir,
+           "The folder of the program laboratory. Default: beside this program")
+      .Type("DIR")
+      .Environment("THINWIRE_BIN_DIR");
 }
 
 }  // namespace
 
 CLI::App* AddExperiment(CLI::App& app, ExperimentCommand& command) {
-  CLI::App* experiment = app.add_subcommand(
+  CLI::App* experiment = CommandFlags(app).AddSubcommand(
       "experiment", "Runs experiments in virtual time and compares their results");
-  experiment->require_subcommand(1);
-  experiment->footer(kExamples);
-  command.run = experiment->add_subcommand(
-      "run", "Runs an experiment and writes its tables and its report.html");
-  command.run->add_option("FILE", command.file, "The experiment file (proto/experiment.proto)")
-      ->required();
-  command.run->add_option("--out", command.out, "The folder for the results. Default: out/NAME")
-      ->type_name("DIR");
-  command.run->add_flag("--quick", command.quick, "Runs the small version that the file describes");
-  command.run->add_flag("--real", command.real,
-                        "Runs real processes on this machine instead of simulated ones. Cases that "
-                        "only simulated machines can run are left out");
-  command.run
-      ->add_option("--only", command.only,
-                   "Leaves out the other settings of the axis. May be given several times")
-      ->type_name("AXIS=SETTING");
-  command.run
-      ->add_option("--seeds", command.seeds, "The number of seeds. Default: that of the file")
-      ->type_name("COUNT");
-  AddLaboratoryFlags(*command.run, command);
-  command.replay = experiment->add_subcommand(
+  CommandFlags flags(*experiment);
+  flags.RequireSubcommand();
+  flags.Footer(kExamples);
+  command.run =
+      flags.AddSubcommand("run", "Runs an experiment and writes its tables and its report.html");
+  CommandFlags run(*command.run);
+  run.Add("FILE", command.file, "The experiment file (proto/experiment.proto)").Required();
+  run.Add("--out", command.out, "The folder for the results. Default: out/NAME").Type("DIR");
+  run.AddSwitch("--quick", command.quick, "Runs the small version that the file describes");
+  run.AddSwitch("--real", command.real,
+                "Runs real processes on this machine instead of simulated ones. Cases that "
+                "only simulated machines can run are left out");
+  run.Add("--only", command.only,
+          "Leaves out the other settings of the axis. May be given several times")
+      .Type("AXIS=SETTING");
+  run.Add("--seeds", command.seeds, "The number of seeds. Default: that of the file").Type("COUNT");
+  AddLaboratoryFlags(run, command);
+  command.replay = flags.AddSubcommand(
       "replay", "Replays a recorded run of real processes, as it was and with changed settings");
-  command.replay
-      ->add_option("STATE_DIR", command.state_dir,
-                   "The state directory of a run with durability: log and keep_log: true")
-      ->required();
-  command.replay
-      ->add_option("--out", command.out, "The folder for the results. Default: out/replay")
-      ->type_name("DIR");
-  command.replay
-      ->add_option("--set", command.set,
-                   "A setting of the job in the changed run. May be given several times")
-      ->type_name("FIELD=VALUE");
-  command.replay->add_flag("--payloads", command.payloads,
-                           "Keeps the recorded gradients. Only the servers are changed");
-  AddLaboratoryFlags(*command.replay, command);
-  command.compare = experiment->add_subcommand(
+  CommandFlags replay(*command.replay);
+  replay
+      .Add("STATE_DIR", command.state_dir,
+           "The state directory of a run with durability: log and keep_log: true")
+      .Required();
+  replay.Add("--out", command.out, "The folder for the results. Default: out/replay").Type("DIR");
+  replay
+      .Add("--set", command.set,
+           "A setting of the job in the changed run. May be given several times")
+      .Type("FIELD=VALUE");
+  replay.AddSwitch("--payloads", command.payloads,
+                   "Keeps the recorded gradients. Only the servers are changed");
+  AddLaboratoryFlags(replay, command);
+  command.compare = flags.AddSubcommand(
       "compare", "Compares step time and accuracy of simulated and of real processes");
-  command.compare->add_option("VIRTUAL", command.virtual_dir, "The folder of a run in virtual time")
-      ->required();
-  command.compare->add_option("REAL", command.real_dir, "The folder of a run with --real")
-      ->required();
+  CommandFlags compare(*command.compare);
+  compare.Add("VIRTUAL", command.virtual_dir, "The folder of a run in virtual time").Required();
+  compare.Add("REAL", command.real_dir, "The folder of a run with --real").Required();
   return experiment;
 }
 
 std::vector<std::string> LaboratoryCommand(const ExperimentCommand& command,
                                            const std::string& laboratory) {
   std::vector<std::string> words = {laboratory, "run", command.file};
-  if (command.replay->parsed()) words = {laboratory, "replay", command.state_dir};
+  if (IsParsed(*command.replay)) words = {laboratory, "replay", command.state_dir};
   if (!command.out.empty()) words.insert(words.end(), {"--out", command.out});
   for (const std::string& change : command.set) words.insert(words.end(), {"--set", change});
   if (command.payloads) words.emplace_back("--payloads");
@@ -226,8 +224,8 @@ std::vector<std::string> LaboratoryCommand(const ExperimentCommand& command,
 }
 
 ExitCode RunExperiment(const ExperimentCommand& command, Console& console, std::ostream& out) {
-  return command.compare->parsed() ? Compare(command, console, out)
-                                   : StartLaboratory(command, console);
+  return IsParsed(*command.compare) ? Compare(command, console, out)
+                                    : StartLaboratory(command, console);
 }
 
 absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,

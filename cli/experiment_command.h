@@ -3,7 +3,6 @@
 #ifndef THINWIRE_CLI_EXPERIMENT_COMMAND_H_
 #define THINWIRE_CLI_EXPERIMENT_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <ostream>
@@ -13,6 +12,10 @@
 #include "absl/status/statusor.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

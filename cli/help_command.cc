@@ -1,17 +1,20 @@
 #include "cli/help_command.h"
 
+#include <CLI/CLI.hpp>
 #include <string_view>
 
 #include "absl/time/clock.h"
 #include "common/text/did_you_mean.h"
+#include "config/command_flags.h"
 #include "config/man_page.h"
 
 namespace thinwire {
 
 CLI::App* AddHelp(CLI::App& app, HelpCommand& command) {
-  CLI::App* help = app.add_subcommand("help", "Prints the help of a command");
-  help->add_option("COMMAND", command.words, "The command, such as train or config check");
-  help->add_flag("--man", command.man, "Prints the manual page of the command");
+  CLI::App* help = CommandFlags(app).AddSubcommand("help", "Prints the help of a command");
+  CommandFlags flags(*help);
+  flags.Add("COMMAND", command.words, "The command, such as train or config check");
+  flags.AddSwitch("--man", command.man, "Prints the manual page of the command");
   return help;
 }
 

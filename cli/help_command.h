@@ -2,7 +2,6 @@
 #ifndef THINWIRE_CLI_HELP_COMMAND_H_
 #define THINWIRE_CLI_HELP_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -10,6 +9,10 @@
 #include "absl/status/statusor.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

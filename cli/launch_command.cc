@@ -28,6 +28,7 @@
 #include "common/files/read_file.h"
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
+#include "config/command_flags.h"
 #include "config/field_flags.h"
 #include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"
@@ -191,19 +192,20 @@ SshSetting SettingOf(const LaunchCommand& command) {
 
 // Adds the flags that only `thinwire launch` has.
 void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
-  const auto add = [&app](const std::string& name, auto& value, const char* help,
-                          const char* type) {
-    return app.add_option("--" + name, value, help)
-        ->type_name(type)
-        ->group("Launch")
-        ->envname(EnvironmentName(name));
+  CommandFlags flags(app);
+  const auto add = [&flags](const std::string& name, auto& value, const char* help,
+                            const char* type) {
+    return flags.Add("--" + name, value, help)
+        .Type(type)
+        .Group("Launch")
+        .Environment(EnvironmentName(name));
   };
-  const auto add_flag = [&app](const std::string& name, bool& value, const char* help) {
-    app.add_flag("--" + name, value, help)->group("Launch")->envname(EnvironmentName(name));
+  const auto add_flag = [&flags](const std::string& name, bool& value, const char* help) {
+    flags.AddSwitch("--" + name, value, help).Group("Launch").Environment(EnvironmentName(name));
   };
   add("hosts", command.hosts_file, "The machines, one per line, with their processes (see below)",
       "FILE")
-      ->required();
+      .Required();
   add("credentials_from", command.credentials_from,
       "The folder of an authority (thinwire certs init). It issues a certificate for each process "
       "of the run, valid for 90 days",
@@ -228,26 +230,26 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
       "COMMAND");
   add_flag("logs", command.show_logs,
            "Shows every line of the processes' logs. Default: warnings and errors");
-  app.get_option("--state_dir")
-      ->description(
+  flags.Get("--state_dir")
+      .Description(
           "With durability: checkpoint or log, the folder on each machine in which its processes "
           "keep "
           "their state. It must be empty, except with --resume");
-  app.get_option("--bin_dir")
-      ->description(
+  flags.Get("--bin_dir")
+      .Description(
           "With --copy, the folder of the programs server and worker on this machine. Default: "
           "beside "
           "this program");
-  app.add_option("WORKER_FLAGS", command.worker_flags, "Flags of all workers, after --");
-  app.footer(kExamples);
+  flags.Add("WORKER_FLAGS", command.worker_flags, "Flags of all workers, after --");
+  flags.Footer(kExamples);
 }
 
 }  // namespace
 
 CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
-  CLI::App* launch =
-      app.add_subcommand("launch", "Trains with servers and workers on other machines, over ssh");
-  AddRunFlags(launch, command.run);
+  CLI::App* launch = CommandFlags(app).AddSubcommand(
+      "launch", "Trains with servers and workers on other machines, over ssh");
+  AddRunFlags(*launch, command.run);
   AddLaunchFlags(*launch, command);
   command.run.fields.emplace(*launch);
   return launch;

@@ -3,7 +3,6 @@
 #ifndef THINWIRE_CLI_LAUNCH_COMMAND_H_
 #define THINWIRE_CLI_LAUNCH_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -11,6 +10,10 @@
 #include "cli/terminal/console.h"
 #include "cli/train_command.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

@@ -8,7 +8,8 @@
 #include "cli/rpc/call_server.h"
 #include "common/ids.h"
 #include "common/text/problems.h"
-#include "proto/control.grpc.pb.h"
+#include "config/command_flags.h"
+#include "proto/control.pb.h"
 
 namespace thinwire {
 namespace {
@@ -52,25 +53,27 @@ absl::StatusOr<Consistency> SettingsOf(const ModeCommand& command) {
 }  // namespace
 
 CLI::App* AddMode(CLI::App& app, ModeCommand& command) {
-  CLI::App* mode = app.add_subcommand("mode", "Changes the mode of a running job");
-  AddServerFlags(*mode, command.servers, "an operator's")->required();
-  mode->add_option("--set", command.mode, "The new mode: sync, backup, ssp or async")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"sync", "backup", "ssp", "async"}))
-      ->required();
-  mode->add_option("--backup", command.backup,
-                   "With --set backup: workers that a step does not wait for")
-      ->type_name("COUNT");
-  mode->add_option("--slack", command.slack,
-                   "With --set ssp: steps that a worker may be ahead of the slowest")
-      ->type_name("STEPS");
-  mode->add_option("--fold_every", command.fold_every,
-                   "With --set ssp or async: gradients per update; default 1")
-      ->type_name("COUNT");
-  mode->add_flag("--force", command.force,
-                 "Also a mode in which training may diverge with the job's settings, of which "
-                 "`thinwire config check` warns");
-  mode->footer(kExamples);
+  CLI::App* mode = CommandFlags(app).AddSubcommand("mode", "Changes the mode of a running job");
+  CommandFlags flags(*mode);
+  AddServerFlags(flags, command.servers, "an operator's").Required();
+  flags.Add("--set", command.mode, "The new mode: sync, backup, ssp or async")
+      .Type("MODE")
+      .OneOf({"sync", "backup", "ssp", "async"})
+      .Required();
+  flags.Add("--backup", command.backup, "With --set backup: workers that a step does not wait for")
+      .Type("COUNT");
+  flags
+      .Add("--slack", command.slack,
+           "With --set ssp: steps that a worker may be ahead of the slowest")
+      .Type("STEPS");
+  flags
+      .Add("--fold_every", command.fold_every,
+           "With --set ssp or async: gradients per update; default 1")
+      .Type("COUNT");
+  flags.AddSwitch("--force", command.force,
+                  "Also a mode in which training may diverge with the job's settings, of which "
+                  "`thinwire config check` warns");
+  flags.Footer(kExamples);
   return mode;
 }
 
@@ -83,8 +86,7 @@ ExitCode RunMode(const ModeCommand& command, Console& console, std::ostream& out
   SetModeRequest request;
   *request.mutable_consistency() = *settings;
   request.set_force(command.force);
-  const absl::StatusOr<SetModeReply> reply =
-      CallServer(command.servers, ServerId{0}, &Control::Stub::SetMode, request);
+  const absl::StatusOr<SetModeReply> reply = CallServer(command.servers, ServerId{0}, request);
   if (!reply.ok()) return Fail(console, reply.status());
   for (const std::string& warning : reply->warnings()) console.Warning(warning);
   out << "mode " << reply->mode() << " -> " << command.mode << " from step " << reply->step()

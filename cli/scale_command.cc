@@ -3,7 +3,8 @@
 #include "absl/status/statusor.h"
 #include "cli/rpc/call_server.h"
 #include "common/ids.h"
-#include "proto/control.grpc.pb.h"
+#include "config/command_flags.h"
+#include "proto/control.pb.h"
 
 namespace thinwire {
 namespace {
@@ -20,22 +21,23 @@ constexpr char kExamples[] =
 }  // namespace
 
 CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
-  CLI::App* scale = app.add_subcommand("scale", "Changes the number of workers of a running job");
-  AddServerFlags(*scale, command.servers, "an operator's")->required();
-  scale
-      ->add_option("--workers", command.workers,
-                   "The new number of workers, from 1 to max_workers of the job")
-      ->type_name("COUNT")
-      ->required();
-  scale->footer(kExamples);
+  CLI::App* scale =
+      CommandFlags(app).AddSubcommand("scale", "Changes the number of workers of a running job");
+  CommandFlags flags(*scale);
+  AddServerFlags(flags, command.servers, "an operator's").Required();
+  flags
+      .Add("--workers", command.workers,
+           "The new number of workers, from 1 to max_workers of the job")
+      .Type("COUNT")
+      .Required();
+  flags.Footer(kExamples);
   return scale;
 }
 
 ExitCode RunScale(const ScaleCommand& command, Console& console, std::ostream& out) {
   ScaleRequest request;
   request.set_workers(command.workers);
-  const absl::StatusOr<ScaleReply> before =
-      CallServer(command.servers, ServerId{0}, &Control::Stub::Scale, request);
+  const absl::StatusOr<ScaleReply> before = CallServer(command.servers, ServerId{0}, request);
   if (!before.ok()) return Fail(console, before.status());
   out << "workers " << before->workers() << " -> " << command.workers << std::endl;
   return ExitCode::kOk;

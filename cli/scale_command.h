@@ -2,7 +2,6 @@
 #ifndef THINWIRE_CLI_SCALE_COMMAND_H_
 #define THINWIRE_CLI_SCALE_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -10,6 +9,10 @@
 #include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

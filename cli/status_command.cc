@@ -21,6 +21,7 @@
 #include "cli/rpc/server_flags.h"
 #include "cli/status_text.h"
 #include "common/status_macros.h"
+#include "config/command_flags.h"
 #include "proto/grpc_credentials.h"
 
 namespace thinwire {
@@ -112,14 +113,15 @@ absl::StatusOr<ExitCode> Run(const StatusCommand& command, Console& console, std
 }  // namespace
 
 CLI::App* AddStatus(CLI::App& app, StatusCommand& command) {
-  CLI::App* status = app.add_subcommand("status", "Shows the state of a running job");
-  AddServerFlags(*status, command.servers, "a viewer's or operator's")->required();
-  status->add_flag("--watch", command.watch,
-                   "Shows the state once a second, on a terminal in place");
-  status->add_flag("--json", command.json,
-                   "Prints the state as JSON, as in /status.json of an admin port. With --watch, "
-                   "one line per second");
-  status->footer(kExamples);
+  CLI::App* status = CommandFlags(app).AddSubcommand("status", "Shows the state of a running job");
+  CommandFlags flags(*status);
+  AddServerFlags(flags, command.servers, "a viewer's or operator's").Required();
+  flags.AddSwitch("--watch", command.watch,
+                  "Shows the state once a second, on a terminal in place");
+  flags.AddSwitch("--json", command.json,
+                  "Prints the state as JSON, as in /status.json of an admin port. With --watch, "
+                  "one line per second");
+  flags.Footer(kExamples);
   return status;
 }
 

@@ -2,13 +2,16 @@
 #ifndef THINWIRE_CLI_STATUS_COMMAND_H_
 #define THINWIRE_CLI_STATUS_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 
 #include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

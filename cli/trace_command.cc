@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "common/files/atomic_file.h"
 #include "common/status_macros.h"
+#include "config/command_flags.h"
 
 namespace thinwire {
 namespace {
@@ -134,14 +135,14 @@ std::map<std::string, Shift> ShiftsOf(const std::vector<Offset>& offsets) {
 }  // namespace
 
 CLI::App* AddTrace(CLI::App& app, TraceCommand& command) {
-  CLI::App* trace = app.add_subcommand("trace", "Combines the trace files of a job");
-  trace->require_subcommand(1);
-  trace->footer(kExamples);
-  CLI::App* merge =
-      trace->add_subcommand("merge", "Writes one trace, with all times on the clock of server 0");
-  merge->add_option("OUT", command.out, "The file to write")->required();
-  merge->add_option("FILE", command.files, "The files of --trace of servers and workers")
-      ->required();
+  CLI::App* trace = CommandFlags(app).AddSubcommand("trace", "Combines the trace files of a job");
+  CommandFlags flags(*trace);
+  flags.RequireSubcommand();
+  flags.Footer(kExamples);
+  CommandFlags merge(
+      *flags.AddSubcommand("merge", "Writes one trace, with all times on the clock of server 0"));
+  merge.Add("OUT", command.out, "The file to write").Required();
+  merge.Add("FILE", command.files, "The files of --trace of servers and workers").Required();
   return trace;
 }
 

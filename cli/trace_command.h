@@ -9,7 +9,6 @@
 #ifndef THINWIRE_CLI_TRACE_COMMAND_H_
 #define THINWIRE_CLI_TRACE_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <ostream>
 #include <string>
@@ -17,6 +16,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/exit_code.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "common/status_macros.h"
 #include "common/time/clock.h"
 #include "common/time/unix_clock.h"
+#include "config/command_flags.h"
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
@@ -62,78 +64,80 @@ absl::StatusOr<std::string> MergeRun(const std::string& folder, const std::strin
 
 }  // namespace
 
-void AddRunFlags(CLI::App* train, TrainCommand& command) {
-  train
-      ->add_option(
-          "--config", command.config_file,
-          "The job file (proto/job.proto in text format). The flags below replace its fields")
-      ->type_name("FILE")
-      ->envname("THINWIRE_CONFIG");
-  train
-      ->add_option("--bin_dir", command.bin_dir,
-                   "The folder of the programs server and worker. Default: beside this program")
-      ->type_name("DIR")
-      ->envname("THINWIRE_BIN_DIR");
-  train
-      ->add_option("--state_dir", command.state_dir,
-                   "With durability: checkpoint or log, the folder in which the servers keep their "
-                   "state. It "
-                   "must be empty, except with --resume. Default: a temporary folder")
-      ->type_name("DIR")
-      ->envname("THINWIRE_STATE_DIR");
-  train
-      ->add_flag(
+void AddRunFlags(CLI::App& app, TrainCommand& command) {
+  CommandFlags flags(app);
+  flags
+      .Add("--config", command.config_file,
+           "The job file (proto/job.proto in text format). The flags below replace its fields")
+      .Type("FILE")
+      .Environment("THINWIRE_CONFIG");
+  flags
+      .Add("--bin_dir", command.bin_dir,
+           "The folder of the programs server and worker. Default: beside this program")
+      .Type("DIR")
+      .Environment("THINWIRE_BIN_DIR");
+  flags
+      .Add("--state_dir", command.state_dir,
+           "With durability: checkpoint or log, the folder in which the servers keep their "
+           "state. It "
+           "must be empty, except with --resume. Default: a temporary folder")
+      .Type("DIR")
+      .Environment("THINWIRE_STATE_DIR");
+  flags
+      .AddSwitch(
           "--resume", command.resume,
           "Goes on with the run in --state_dir. The job must be the same, except for the task "
           "(such as --epochs), --servers and --shard_size")
-      ->envname("THINWIRE_RESUME");
-  train
-      ->add_option("--restarts", command.restarts,
-                   "How many processes of the run are started again if they die: workers, and with "
-                   "durability: checkpoint or log servers. Default: 3")
-      ->type_name("COUNT")
-      ->envname("THINWIRE_RESTARTS");
-  train->add_flag("--verbose", command.verbose, "Shows all settings of the job at the start")
-      ->envname("THINWIRE_VERBOSE");
-  CLI::Option* output =
-      train
-          ->add_option("--output", command.output.path,
-                       "The file that gets the trained model, as safetensors with the names of "
-                       "PyTorch's state_dict. Without it, no model is written")
-          ->type_name("FILE")
-          ->envname("THINWIRE_OUTPUT");
-  train
-      ->add_option("--keep", command.output.keep,
-                   "The parameters that --output gets: the final ones, or those with the highest "
-                   "test accuracy at the end of an epoch. Default: last")
-      ->type_name("last|best")
-      ->check(CLI::IsMember({"last", "best"}))
-      ->needs(output)
-      ->envname("THINWIRE_KEEP");
-  train
-      ->add_option("--admin", command.admin,
-                   "The host:port of a status page of the run, with metrics, in plaintext. Port 0 "
-                   "takes a free port. Default: none")
-      ->type_name("ADDRESS")
-      ->envname("THINWIRE_ADMIN");
-  train
-      ->add_option("--tensorboard", command.tensorboard,
-                   "The folder for TensorBoard's event files of the run. Default: none")
-      ->type_name("DIR")
-      ->envname("THINWIRE_TENSORBOARD");
-  train->allow_extras();  // CheckNoExtras() reports unknown arguments
+      .Environment("THINWIRE_RESUME");
+  flags
+      .Add("--restarts", command.restarts,
+           "How many processes of the run are started again if they die: workers, and with "
+           "durability: checkpoint or log servers. Default: 3")
+      .Type("COUNT")
+      .Environment("THINWIRE_RESTARTS");
+  flags.AddSwitch("--verbose", command.verbose, "Shows all settings of the job at the start")
+      .Environment("THINWIRE_VERBOSE");
+  const Flag output =
+      flags
+          .Add("--output", command.output.path,
+               "The file that gets the trained model, as safetensors with the names of "
+               "PyTorch's state_dict. Without it, no model is written")
+          .Type("FILE")
+          .Environment("THINWIRE_OUTPUT");
+  flags
+      .Add("--keep", command.output.keep,
+           "The parameters that --output gets: the final ones, or those with the highest "
+           "test accuracy at the end of an epoch. Default: last")
+      .Type("last|best")
+      .OneOf({"last", "best"})
+      .Needs(output)
+      .Environment("THINWIRE_KEEP");
+  flags
+      .Add("--admin", command.admin,
+           "The host:port of a status page of the run, with metrics, in plaintext. Port 0 "
+           "takes a free port. Default: none")
+      .Type("ADDRESS")
+      .Environment("THINWIRE_ADMIN");
+  flags
+      .Add("--tensorboard", command.tensorboard,
+           "The folder for TensorBoard's event files of the run. Default: none")
+      .Type("DIR")
+      .Environment("THINWIRE_TENSORBOARD");
+  flags.AllowExtras();  // CheckNoExtras() reports unknown arguments
 }
 
 CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
-  CLI::App* train = app.add_subcommand("train", "Trains with servers and workers on this machine");
-  AddRunFlags(train, command);
-  train
-      ->add_option("--trace", command.trace,
-                   "The file for a trace of all processes, for https://ui.perfetto.dev. Default: "
-                   "none")
-      ->type_name("FILE")
-      ->envname("THINWIRE_TRACE");
-  train->footer(kExamples);
+  CLI::App* train =
+      CommandFlags(app).AddSubcommand("train", "Trains with servers and workers on this machine");
+  CommandFlags flags(*train);
+  AddRunFlags(*train, command);
+  flags
+      .Add("--trace", command.trace,
+           "The file for a trace of all processes, for https://ui.perfetto.dev. Default: "
+           "none")
+      .Type("FILE")
+      .Environment("THINWIRE_TRACE");
+  flags.Footer(kExamples);
   command.fields.emplace(*train);
   return train;
 }

@@ -3,7 +3,6 @@
 #ifndef THINWIRE_CLI_TRAIN_COMMAND_H_
 #define THINWIRE_CLI_TRAIN_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <ostream>
@@ -19,6 +18,10 @@
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 
@@ -44,7 +47,7 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command);
 
 // Adds the flags that `thinwire train` and `thinwire launch` share to TRAIN, without those of the
 // job's fields.
-void AddRunFlags(CLI::App* train, TrainCommand& command);
+void AddRunFlags(CLI::App& app, TrainCommand& command);
 
 // The machines that need the files of a job, such as its data set.
 enum class FilesOf { kThisMachine, kOtherMachines };

@@ -3,7 +3,7 @@
 #ifndef THINWIRE_CONFIG_EFFECTIVE_H_
 #define THINWIRE_CONFIG_EFFECTIVE_H_
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "proto/job.pb.h"

@@ -1,5 +1,6 @@
 #include "config/field_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "absl/strings/ascii.h"

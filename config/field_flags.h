@@ -11,7 +11,6 @@
 #ifndef THINWIRE_CONFIG_FIELD_FLAGS_H_
 #define THINWIRE_CONFIG_FIELD_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +19,11 @@
 #include "config/fields.h"
 #include "config/places.h"
 #include "proto/job.pb.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace thinwire {
 

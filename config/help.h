@@ -7,10 +7,13 @@
 #ifndef THINWIRE_CONFIG_HELP_H_
 #define THINWIRE_CONFIG_HELP_H_
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
 #include <string_view>
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

@@ -1,5 +1,6 @@
 #include "config/man_page.h"
 
+#include <CLI/CLI.hpp>
 #include <vector>
 
 #include "absl/strings/ascii.h"

@@ -7,10 +7,13 @@
 #ifndef THINWIRE_CONFIG_MAN_PAGE_H_
 #define THINWIRE_CONFIG_MAN_PAGE_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "absl/time/time.h"
+
+namespace CLI {
+class App;
+}
 
 namespace thinwire {
 

@@ -1,7 +1,13 @@
 #include "proto/grpc_credentials.h"
 
+#include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <utility>
 

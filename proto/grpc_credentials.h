@@ -7,13 +7,6 @@
 #ifndef THINWIRE_PROTO_GRPC_CREDENTIALS_H_
 #define THINWIRE_PROTO_GRPC_CREDENTIALS_H_
 
-#include <grpcpp/channel.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_certificate_verifier.h>
-#include <grpcpp/support/channel_arguments.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +17,17 @@
 #include "common/ids.h"
 #include "common/tls/identity.h"
 #include "common/tls/peer_certificates.h"
+
+namespace grpc {
+class Channel;
+class ChannelArguments;
+class ChannelCredentials;
+class ServerCredentials;
+namespace experimental {
+class CertificateVerifier;
+class FileWatcherCertificateProvider;
+}  // namespace experimental
+}  // namespace grpc
 
 namespace thinwire {
 

@@ -9,7 +9,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -46,6 +45,7 @@
 #include "common/tls/identity.h"
 #include "common/tls/worker_token.h"
 #include "common/version/version.h"
+#include "config/command_flags.h"
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
@@ -410,63 +410,72 @@ absl::StatusOr<thinwire::ExitCode> Serve(const Flags& flags) {
   }
 }
 
-void AddFlags(CLI::App& app, Flags& flags) {
-  app.add_option("--config", flags.config, "The job file (proto/job.proto in text format)")
-      ->type_name("FILE")
-      ->envname("THINWIRE_CONFIG")
-      ->required();
-  app.add_option("--server", flags.server,
-                 "The number of this server, from 0. Server 0 leads. Default: 0")
-      ->type_name("NUMBER")
-      ->envname("THINWIRE_SERVER");
-  app.add_option("--addresses", flags.addresses,
-                 "host:port of every server, in the order of their numbers, separated by commas. "
-                 "Server 0 of several servers requires it, because it calls the other servers")
-      ->type_name("LIST")
-      ->envname("THINWIRE_ADDRESSES");
-  app.add_option("--listen", flags.listen,
-                 "The host:port to listen on. Port 0 takes a free port. Default: the entry of this "
-                 "server in --addresses, without --addresses 127.0.0.1:0")
-      ->type_name("ADDRESS")
-      ->envname("THINWIRE_LISTEN");
-  app.add_option("--credentials", flags.credentials,
-                 "The folder with ca.pem, cert.pem and key.pem (thinwire certs). The server then "
-                 "accepts only peers with a certificate of the job, over mutual TLS")
-      ->type_name("DIR")
-      ->envname("THINWIRE_CREDENTIALS");
-  app.add_flag(
-         "--insecure", flags.insecure,
-         "Listens on an address that other machines reach, without credentials: everybody who "
-         "reaches the port can read and change the model")
-      ->envname("THINWIRE_INSECURE");
-  app.add_option("--threads", flags.threads,
-                 "The number of threads that run the shards. 0: one per core. Default: 0")
-      ->type_name("COUNT")
-      ->check(CLI::Range(0u, thinwire::kMaxThreads))
-      ->envname("THINWIRE_THREADS");
-  app.add_option("--state_dir", flags.state_dir,
-                 "The folder in which the servers of this machine keep their state; required with "
-                 "durability: checkpoint and log. A server whose state is there continues from it")
-      ->type_name("DIR")
-      ->envname("THINWIRE_STATE_DIR");
-  app.add_option(
-         "--memory_budget", flags.memory_budget,
-         "The most memory that this server may use, in bytes or with a unit, as in 8GB: "
-         "parameters, received messages and connections. A worker whose model does not fit is "
-         "refused. 0: the memory that is available at the start. Default: 0")
-      ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-      ->envname("THINWIRE_MEMORY_BUDGET");
-  app.add_option("--admin", flags.admin,
-                 "The host:port of the status page, metrics and health checks, in plaintext. Port "
-                 "0 takes a free port, which the log names. Default: none")
-      ->type_name("ADDRESS")
-      ->envname("THINWIRE_ADMIN");
-  app.add_option("--trace", flags.trace,
-                 "The file for the trace of this server, written at the end (thinwire trace). "
-                 "Default: none")
-      ->type_name("FILE")
-      ->envname("THINWIRE_TRACE");
+void AddFlags(thinwire::CommandFlags command, Flags& flags) {
+  command.Add("--config", flags.config, "The job file (proto/job.proto in text format)")
+      .Type("FILE")
+      .Environment("THINWIRE_CONFIG")
+      .Required();
+  command
+      .Add("--server", flags.server,
+           "The number of this server, from 0. Server 0 leads. Default: 0")
+      .Type("NUMBER")
+      .Environment("THINWIRE_SERVER");
+  command
+      .Add("--addresses", flags.addresses,
+           "host:port of every server, in the order of their numbers, separated by commas. "
+           "Server 0 of several servers requires it, because it calls the other servers")
+      .Type("LIST")
+      .Environment("THINWIRE_ADDRESSES");
+  command
+      .Add("--listen", flags.listen,
+           "The host:port to listen on. Port 0 takes a free port. Default: the entry of this "
+           "server in --addresses, without --addresses 127.0.0.1:0")
+      .Type("ADDRESS")
+      .Environment("THINWIRE_LISTEN");
+  command
+      .Add("--credentials", flags.credentials,
+           "The folder with ca.pem, cert.pem and key.pem (thinwire certs). The server then "
+           "accepts only peers with a certificate of the job, over mutual TLS")
+      .Type("DIR")
+      .Environment("THINWIRE_CREDENTIALS");
+  command
+      .AddSwitch(
+          "--insecure", flags.insecure,
+          "Listens on an address that other machines reach, without credentials: everybody who "
+          "reaches the port can read and change the model")
+      .Environment("THINWIRE_INSECURE");
+  command
+      .Add("--threads", flags.threads,
+           "The number of threads that run the shards. 0: one per core. Default: 0")
+      .Type("COUNT")
+      .Between(0u, thinwire::kMaxThreads)
+      .Environment("THINWIRE_THREADS");
+  command
+      .Add("--state_dir", flags.state_dir,
+           "The folder in which the servers of this machine keep their state; required with "
+           "durability: checkpoint and log. A server whose state is there continues from it")
+      .Type("DIR")
+      .Environment("THINWIRE_STATE_DIR");
+  command
+      .Add("--memory_budget", flags.memory_budget,
+           "The most memory that this server may use, in bytes or with a unit, as in 8GB: "
+           "parameters, received messages and connections. A worker whose model does not fit is "
+           "refused. 0: the memory that is available at the start. Default: 0")
+      .Type("BYTES")
+      .Bytes()
+      .Environment("THINWIRE_MEMORY_BUDGET");
+  command
+      .Add("--admin", flags.admin,
+           "The host:port of the status page, metrics and health checks, in plaintext. Port "
+           "0 takes a free port, which the log names. Default: none")
+      .Type("ADDRESS")
+      .Environment("THINWIRE_ADMIN");
+  command
+      .Add("--trace", flags.trace,
+           "The file for the trace of this server, written at the end (thinwire trace). "
+           "Default: none")
+      .Type("FILE")
+      .Environment("THINWIRE_TRACE");
 }
 
 }  // namespace
@@ -476,23 +485,21 @@ int main(int argc, char** argv) {
   thinwire::IgnoreBrokenPipes();
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
-  CLI::App app(
+  thinwire::Program program(
       "thinwire server: holds shards of a model's parameters and applies the workers' updates.");
-  app.footer(
+  CLI::App& app = program.app();
+  thinwire::CommandFlags command(app);
+  command.Footer(
       std::string("Example:\n") +
       "  server --config job.textproto --addresses a:7000,b:7000 --credentials certs\n"
       "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n" +
       thinwire::ExitCodesHelp());
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   thinwire::AddManFlag(app, "thinwire-server");
-  app.set_version_flag("--version", thinwire::VersionText("thinwire server"));
+  command.AddVersion(thinwire::VersionText("thinwire server"));
   Flags flags;
-  AddFlags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(thinwire::ExitCode::kUsage);
-  }
+  AddFlags(command, flags);
+  if (const std::optional<int> code = program.Parse(argc, argv); code.has_value()) return *code;
   gpr_set_log_function(LogGrpcLine);
   // Health checks and reflection are settings of the whole process, so main enables them.
   grpc::EnableDefaultHealthCheckService(true);

@@ -61,7 +61,7 @@ TIME_OF_ITS_OWN = {
     "admin/http_server.cc": "a thread that serves pages",
     "cli/checkpoint_calls.cc": "the deadline of a command that asks again",
     "cli/doctor/link.cc": "the deadline of a gRPC call",
-    "cli/rpc/call_server.h": "the deadline of a gRPC call",
+    "cli/rpc/call_server.cc": "the deadline of a gRPC call",
     "cli/rpc/server_calls.cc": "the deadlines of gRPC calls",
     "client/exchange/exchange_fixture.h": "for tests",
     "client/transport/grpc_transport.cc": "the deadlines of gRPC calls",
@@ -80,6 +80,62 @@ TIME_OF_ITS_OWN = {
     "worker/events.h": "a thread that reports the waits of the training thread",
     "worker/termination.cc": "a thread that waits for signals",
     "worker/termination.h": "a thread that waits for signals",
+}
+
+# Headers of libraries that take seconds to compile, and the sources of the programs that may include them, directly or
+# through a header of this tree. Other sources use them through a small header: config/command_flags.h for CLI11,
+# proto/grpc_credentials.h and the classes that own a stub for gRPC, admin/http_server.h for Beast, worker/models/model.h
+# for LibTorch. Maps each regular expression of an included path to the sources.
+HEAVY_HEADERS = {
+    r"CLI/": {
+        "cli/completion.cc",
+        "cli/help_command.cc",
+        "cli/main.cc",
+        "config/command_flags.cc",
+        "config/field_flags.cc",
+        "config/help.cc",
+        "config/man_page.cc",
+    },
+    r"grpcpp/|.*\.grpc\.pb\.h": {
+        "cli/doctor/doctor_command.cc",
+        "cli/doctor/link.cc",
+        "cli/rpc/call_error.cc",
+        "cli/rpc/call_server.cc",
+        "cli/rpc/server_calls.cc",
+        "client/transport/grpc_transport.cc",
+        "proto/grpc_bytes.cc",
+        "proto/grpc_credentials.cc",
+        "server/admin/remote_status.cc",
+        "server/edge/grpc_access.cc",
+        "server/edge/lead/grpc_peers.cc",
+        "server/edge/listener.cc",
+        "server/edge/services.cc",
+        "server/main.cc",
+    },
+    r"boost/beast": {"admin/http_server.cc"},
+    r"nlohmann/json\.hpp": {
+        "admin/server_status.cc",
+        "cli/doctor/doctor_command.cc",
+        "cli/doctor/doctor_report.cc",
+        "cli/status_command.cc",
+        "cli/trace_command.cc",
+        "cli/train/report.cc",
+        "cli/train/train_admin.cc",
+        "cli/train_command.cc",
+        "common/files/safetensors.cc",
+        "common/time/trace.cc",
+        "config/effective.cc",
+        "server/admin/server_admin.cc",
+        "worker/worker_admin.cc",
+    },
+    r"torch/|ATen/": {
+        "worker/models/built_in.cc",
+        "worker/models/factory.cc",
+        "worker/models/layers.cc",
+        "worker/models/libtorch.cc",
+        "worker/models/torch_model.cc",
+        "worker/models/torchscript.cc",
+    },
 }
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve().parent
@@ -128,6 +184,11 @@ INCLUDES = {
         if included in SOURCES or (included.endswith(".pb.h") and (ROOT / folder(included)).is_dir())
     ]
     for name, text in SOURCES.items()
+}
+
+# Maps the path of each source to all paths that it includes directly.
+ALL_INCLUDES = {
+    name: re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.MULTILINE) for name, text in SOURCES.items()
 }
 
 
@@ -229,6 +290,20 @@ class ArrowsTest(unittest.TestCase):
             found = OWN_TIME.search(without_comments(SOURCES[name]))
             self.assertIsNone(found, f"{name} has {found and found.group(0)}: take an Executor or a Clock instead")
         self.assertGreater(checked, 300)
+
+    def test_heavy_headers_have_few_users(self):
+        """A new user of a heavy header adds seconds to every build. Tests and UNRESTRICTED folders are exempt."""
+        users = {heavy: set() for heavy in HEAVY_HEADERS}
+        for name in SOURCES:
+            if not name.endswith(".cc") or is_test(name) or part(name) in UNRESTRICTED:
+                continue
+            for included, chain in closure([name]).items():
+                for heavy, allowed in HEAVY_HEADERS.items():
+                    found = [path for path in ALL_INCLUDES.get(included, []) if re.match(heavy, path)]
+                    if found:
+                        users[heavy].add(name)
+                        self.assertIn(name, allowed, f"{' -> '.join(chain + found[:1])}: not in HEAVY_HEADERS")
+        self.assertEqual(users, HEAVY_HEADERS)
 
     def test_the_exceptions_are_needed(self):
         for name in PURE_BEHIND_THE_HEADER:

@@ -298,7 +298,9 @@ TEST_P(ElasticTest, EveryExampleOfAcceptedPushesIsCountedOnce) {
   // A worker that has skipped the last steps has judged pushes of earlier ones only.
   const uint64_t left_next = left.departed(0).next();
   EXPECT_LE(left_next, 60u);
-  if (GetParam().mode() != "backup") EXPECT_EQ(left_next, 60u);
+  if (GetParam().mode() != "backup") {
+    EXPECT_EQ(left_next, 60u);
+  }
 
   // Worker 2 dies in the middle of a step.
   killed.DieIn(100);

@@ -5,7 +5,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +42,7 @@
 #include "common/time/watchdog.h"
 #include "common/tls/identity.h"
 #include "common/version/version.h"
+#include "config/command_flags.h"
 #include "config/field_flags.h"
 #include "config/help.h"
 #include "config/job.h"
@@ -416,78 +416,88 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
   return ExitCode::kSoftware;
 }
 
-void AddFlags(CLI::App& app, Flags& flags) {
-  app.add_option("--config", flags.config, "The job file (proto/job.proto in text format)")
-      ->type_name("FILE")
-      ->envname("THINWIRE_CONFIG")
-      ->required();
-  app.add_option(
-         "--worker", flags.worker,
-         "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
-         "processes share one. Default: 0")
-      ->type_name("NUMBER")
-      ->envname("THINWIRE_WORKER");
-  app.add_option("--addresses", flags.addresses,
-                 "host:port of every server, in the order of their numbers, separated by commas. "
-                 "Required, except with --evaluate")
-      ->type_name("LIST")
-      ->envname("THINWIRE_ADDRESSES");
-  app.add_option("--credentials", flags.credentials,
-                 "The folder with ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
-                 "mutual TLS")
-      ->type_name("DIR")
-      ->envname("THINWIRE_CREDENTIALS");
-  app.add_flag("--insecure", flags.insecure,
-               "Calls servers on other machines without credentials: everybody on the way can read "
-               "and change the model")
-      ->envname("THINWIRE_INSECURE");
-  app.add_option(
-         "--state_dir", flags.state_dir,
-         "The folder in which the worker keeps its state (residuals, loss scale, buffers, slots), "
-         "in DIR/worker-N: before each step of which the servers make a checkpoint, and when "
-         "SIGTERM ends it. The next process of this worker continues from it, and so does "
-         "this process if the servers continue from an earlier step. Without it, the state "
-         "ends with the process")
-      ->type_name("DIR")
-      ->envname("THINWIRE_STATE_DIR");
-  app.add_option("--delay", flags.delay,
-                 "Added to every step, such as 50ms, to imitate a slow machine. Default: the "
-                 "straggler of the job file")
-      ->type_name("DURATION")
-      ->envname("THINWIRE_DELAY");
-  CLI::Option* output =
-      app.add_option(
-             "--output", flags.output,
-             "The file to which the evaluating worker writes the trained model, as safetensors "
-             "with the names of PyTorch's state_dict. Without it, no model is written")
-          ->type_name("FILE")
-          ->envname("THINWIRE_OUTPUT");
-  app.add_option(
-         "--keep", flags.keep,
-         "The parameters that --output gets: the final ones, or those with the highest test "
-         "accuracy at the end of an epoch. Default: last")
-      ->type_name("last|best")
-      ->check(CLI::IsMember({"last", "best"}))
-      ->needs(output)
-      ->envname("THINWIRE_KEEP");
-  app.add_option("--evaluate", flags.evaluate,
-                 "Reports the test accuracy of this model file, a file of --output, and trains "
-                 "nothing")
-      ->type_name("FILE");
-  app.add_option("--admin", flags.admin,
-                 "The host:port of the status page, metrics and health checks, in plaintext. Port "
-                 "0 takes a free port, which the log names. Default: none")
-      ->type_name("ADDRESS")
-      ->envname("THINWIRE_ADMIN");
-  app.add_option("--tensorboard", flags.tensorboard,
-                 "The folder for TensorBoard's event files of this worker. Default: none")
-      ->type_name("DIR")
-      ->envname("THINWIRE_TENSORBOARD");
-  app.add_option("--trace", flags.trace,
-                 "The file for the trace of this worker, written at the end (thinwire trace). "
-                 "Default: none")
-      ->type_name("FILE")
-      ->envname("THINWIRE_TRACE");
+void AddFlags(CommandFlags command, Flags& flags) {
+  command.Add("--config", flags.config, "The job file (proto/job.proto in text format)")
+      .Type("FILE")
+      .Environment("THINWIRE_CONFIG")
+      .Required();
+  command
+      .Add("--worker", flags.worker,
+           "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
+           "processes share one. Default: 0")
+      .Type("NUMBER")
+      .Environment("THINWIRE_WORKER");
+  command
+      .Add("--addresses", flags.addresses,
+           "host:port of every server, in the order of their numbers, separated by commas. "
+           "Required, except with --evaluate")
+      .Type("LIST")
+      .Environment("THINWIRE_ADDRESSES");
+  command
+      .Add("--credentials", flags.credentials,
+           "The folder with ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
+           "mutual TLS")
+      .Type("DIR")
+      .Environment("THINWIRE_CREDENTIALS");
+  command
+      .AddSwitch(
+          "--insecure", flags.insecure,
+          "Calls servers on other machines without credentials: everybody on the way can read "
+          "and change the model")
+      .Environment("THINWIRE_INSECURE");
+  command
+      .Add(
+          "--state_dir", flags.state_dir,
+          "The folder in which the worker keeps its state (residuals, loss scale, buffers, slots), "
+          "in DIR/worker-N: before each step of which the servers make a checkpoint, and when "
+          "SIGTERM ends it. The next process of this worker continues from it, and so does "
+          "this process if the servers continue from an earlier step. Without it, the state "
+          "ends with the process")
+      .Type("DIR")
+      .Environment("THINWIRE_STATE_DIR");
+  command
+      .Add("--delay", flags.delay,
+           "Added to every step, such as 50ms, to imitate a slow machine. Default: the "
+           "straggler of the job file")
+      .Type("DURATION")
+      .Environment("THINWIRE_DELAY");
+  const Flag output =
+      command
+          .Add("--output", flags.output,
+               "The file to which the evaluating worker writes the trained model, as safetensors "
+               "with the names of PyTorch's state_dict. Without it, no model is written")
+          .Type("FILE")
+          .Environment("THINWIRE_OUTPUT");
+  command
+      .Add("--keep", flags.keep,
+           "The parameters that --output gets: the final ones, or those with the highest test "
+           "accuracy at the end of an epoch. Default: last")
+      .Type("last|best")
+      .OneOf({"last", "best"})
+      .Needs(output)
+      .Environment("THINWIRE_KEEP");
+  command
+      .Add("--evaluate", flags.evaluate,
+           "Reports the test accuracy of this model file, a file of --output, and trains "
+           "nothing")
+      .Type("FILE");
+  command
+      .Add("--admin", flags.admin,
+           "The host:port of the status page, metrics and health checks, in plaintext. Port "
+           "0 takes a free port, which the log names. Default: none")
+      .Type("ADDRESS")
+      .Environment("THINWIRE_ADMIN");
+  command
+      .Add("--tensorboard", flags.tensorboard,
+           "The folder for TensorBoard's event files of this worker. Default: none")
+      .Type("DIR")
+      .Environment("THINWIRE_TENSORBOARD");
+  command
+      .Add("--trace", flags.trace,
+           "The file for the trace of this worker, written at the end (thinwire trace). "
+           "Default: none")
+      .Type("FILE")
+      .Environment("THINWIRE_TRACE");
 }
 
 // The fields of the job file that may differ between workers. Each field has a command-line flag.
@@ -503,24 +513,24 @@ int main(int argc, char** argv) {
   thinwire::Termination termination;
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
-  CLI::App app("thinwire worker: computes gradients and pushes them to the servers.");
-  app.footer(std::string("Example:\n") +
-             "  worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
-             "  worker --config job.textproto --addresses a:7000 --output m.safetensors\n"
-             "  worker --config job.textproto --evaluate m.safetensors\n" +
-             thinwire::ExitCodesHelp());
+  thinwire::Program program("thinwire worker: computes gradients and pushes them to the servers.");
+  CLI::App& app = program.app();
+  thinwire::CommandFlags command(app);
+  command.Footer(std::string("Example:\n") +
+                 "  worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
+                 "  worker --config job.textproto --addresses a:7000 --output m.safetensors\n"
+                 "  worker --config job.textproto --evaluate m.safetensors\n" +
+                 thinwire::ExitCodesHelp());
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   thinwire::Flags flags;
-  thinwire::AddFlags(app, flags);
+  thinwire::AddFlags(command, flags);
   const thinwire::FieldFlags field_flags(app, thinwire::kFieldsPerProcess);
   thinwire::AddManFlag(app, "thinwire-worker");
-  app.set_version_flag("--version",
-                       thinwire::VersionText("thinwire worker") + "\n" + thinwire::TorchVersion());
-  try {
-    app.parse(argc, argv);
-    if (flags.evaluate.empty() && flags.addresses.empty()) throw CLI::RequiredError("--addresses");
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(thinwire::ExitCode::kUsage);
-  }
+  command.AddVersion(thinwire::VersionText("thinwire worker") + "\n" + thinwire::TorchVersion());
+  const auto missing = [&flags] {
+    return flags.evaluate.empty() && flags.addresses.empty() ? "--addresses" : "";
+  };
+  if (const std::optional<int> code = program.Parse(argc, argv, missing); code.has_value())
+    return *code;
   return static_cast<int>(thinwire::Run(flags, field_flags, termination));
 }

@@ -1,10 +1,12 @@
 #include "cli/doctor/doctor_command.h"
 
+#include <grpcpp/support/channel_arguments.h>
 #include <poll.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/time/clock.h"
+#include "config/command_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/grpc_credentials.h"
@@ -262,38 +265,38 @@ absl::StatusOr<ExitCode> Run(const DoctorCommand& command, std::ostream& out) {
 }  // namespace
 
 CLI::App* AddDoctor(CLI::App& app, DoctorCommand& command) {
-  CLI::App* doctor = app.add_subcommand(
+  CLI::App* doctor = CommandFlags(app).AddSubcommand(
       "doctor", "Measures codecs, disk and network, and predicts the time of a step");
-  doctor
-      ->add_option("--config", command.config_file,
-                   "The job file: its numbers of workers and servers, and its codec settings")
-      ->type_name("FILE")
-      ->envname("THINWIRE_CONFIG");
-  AddServerFlags(*doctor, command.servers, "(with --listen) a server's or (otherwise) anybody's");
-  doctor
-      ->add_option("--state_dir", command.state_dir,
-                   "The folder whose disk is measured. If it has the state of a job, the "
-                   "prediction is about its model")
-      ->type_name("DIR")
-      ->envname("THINWIRE_STATE_DIR");
-  doctor
-      ->add_option(
-          "--compute", command.compute,
-          "The time that a worker computes in a step, such as 120ms. Default: the measured "
-          "step of the running job without its predicted other parts")
-      ->type_name("TIME");
-  doctor
-      ->add_option("--parameters", command.parameters,
-                   "The number of parameters of the model. Default: those of the running job or of "
-                   "the state")
-      ->type_name("COUNT");
-  doctor->add_flag("--json", command.json, "Prints JSON");
-  doctor
-      ->add_option("--listen", command.listen,
-                   "Measures nothing, but listens at this host:port for the doctors of other "
-                   "machines, until Ctrl-C")
-      ->type_name("ADDRESS");
-  doctor->footer(kExamples);
+  CommandFlags flags(*doctor);
+  flags
+      .Add("--config", command.config_file,
+           "The job file: its numbers of workers and servers, and its codec settings")
+      .Type("FILE")
+      .Environment("THINWIRE_CONFIG");
+  AddServerFlags(flags, command.servers, "(with --listen) a server's or (otherwise) anybody's");
+  flags
+      .Add("--state_dir", command.state_dir,
+           "The folder whose disk is measured. If it has the state of a job, the "
+           "prediction is about its model")
+      .Type("DIR")
+      .Environment("THINWIRE_STATE_DIR");
+  flags
+      .Add("--compute", command.compute,
+           "The time that a worker computes in a step, such as 120ms. Default: the measured "
+           "step of the running job without its predicted other parts")
+      .Type("TIME");
+  flags
+      .Add("--parameters", command.parameters,
+           "The number of parameters of the model. Default: those of the running job or of "
+           "the state")
+      .Type("COUNT");
+  flags.AddSwitch("--json", command.json, "Prints JSON");
+  flags
+      .Add("--listen", command.listen,
+           "Measures nothing, but listens at this host:port for the doctors of other "
+           "machines, until Ctrl-C")
+      .Type("ADDRESS");
+  flags.Footer(kExamples);
   return doctor;
 }
 

@@ -2,7 +2,7 @@
 #ifndef THINWIRE_CLI_DOCTOR_DOCTOR_REPORT_H_
 #define THINWIRE_CLI_DOCTOR_DOCTOR_REPORT_H_
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

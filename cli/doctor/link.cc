@@ -1,5 +1,10 @@
 #include "cli/doctor/link.h"
 
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>

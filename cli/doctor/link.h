@@ -7,8 +7,6 @@
 #ifndef THINWIRE_CLI_DOCTOR_LINK_H_
 #define THINWIRE_CLI_DOCTOR_LINK_H_
 
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +15,11 @@
 #include "absl/time/time.h"
 #include "common/time/clock.h"
 #include "proto/grpc_credentials.h"
+
+namespace grpc {
+class Channel;
+class Server;
+}  // namespace grpc
 
 namespace thinwire {
 

@@ -1,5 +1,7 @@
 #include "cli/rpc/call_error.h"
 
+#include <grpcpp/support/status.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 

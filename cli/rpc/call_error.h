@@ -2,13 +2,15 @@
 #ifndef THINWIRE_CLI_RPC_CALL_ERROR_H_
 #define THINWIRE_CLI_RPC_CALL_ERROR_H_
 
-#include <grpcpp/support/status.h>
-
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/ids.h"
 #include "proto/grpc_credentials.h"
+
+namespace grpc {
+class Status;
+}
 
 namespace thinwire {
 

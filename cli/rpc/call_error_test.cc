@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -34,7 +35,7 @@ class CallErrorTest : public testing::Test {
   }
   static absl::Status Drain(const std::string& address, const std::string& credentials) {
     return CallServer({.addresses = address, .credentials = credentials}, ServerId{0},
-                      &Control::Stub::Drain, DrainRequest())
+                      DrainRequest())
         .status();
   }
 

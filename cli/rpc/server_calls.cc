@@ -1,6 +1,8 @@
 #include "cli/rpc/server_calls.h"
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <optional>
 #include <span>

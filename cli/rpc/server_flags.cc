@@ -10,23 +10,25 @@
 
 namespace thinwire {
 
-CLI::Option* AddServerFlags(CLI::App& app, ServerFlags& flags, const std::string& owner) {
-  CLI::Option* addresses =
-      app.add_option(
-             "--addresses", flags.addresses,
-             "host:port of every server, in the order of their numbers, separated by commas")
-          ->type_name("LIST")
-          ->envname("THINWIRE_ADDRESSES");
-  app.add_option("--credentials", flags.credentials,
-                 absl::StrCat("The folder with ", owner,
-                              " ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
-                              "mutual TLS"))
-      ->type_name("DIR")
-      ->envname("THINWIRE_CREDENTIALS");
-  app.add_flag("--insecure", flags.insecure,
-               "Allows addresses of other machines without credentials: everybody on the way can "
-               "read and change what is sent")
-      ->envname("THINWIRE_INSECURE");
+Flag AddServerFlags(CommandFlags& command, ServerFlags& flags, const std::string& owner) {
+  Flag addresses =
+      command
+          .Add("--addresses", flags.addresses,
+               "host:port of every server, in the order of their numbers, separated by commas")
+          .Type("LIST")
+          .Environment("THINWIRE_ADDRESSES");
+  command
+      .Add("--credentials", flags.credentials,
+           absl::StrCat("The folder with ", owner,
+                        " ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
+                        "mutual TLS"))
+      .Type("DIR")
+      .Environment("THINWIRE_CREDENTIALS");
+  command
+      .AddSwitch("--insecure", flags.insecure,
+                 "Allows addresses of other machines without credentials: everybody on the way can "
+                 "read and change what is sent")
+      .Environment("THINWIRE_INSECURE");
   return addresses;
 }
 

@@ -2,11 +2,11 @@
 #ifndef THINWIRE_CLI_RPC_SERVER_FLAGS_H_
 #define THINWIRE_CLI_RPC_SERVER_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "config/command_flags.h"
 #include "proto/grpc_credentials.h"
 
 namespace thinwire {
@@ -19,7 +19,7 @@ struct ServerFlags {
 
 // Adds --addresses, --credentials and --insecure, and returns --addresses, which is not required
 // unless the caller says so. OWNER: whose certificate it is, such as "an operator's".
-CLI::Option* AddServerFlags(CLI::App& app, ServerFlags& flags, const std::string& owner);
+Flag AddServerFlags(CommandFlags& command, ServerFlags& flags, const std::string& owner);
 
 // Returns the entries of --addresses, for a command that does not know the number of servers.
 // Errors: those of ParseAddresses.

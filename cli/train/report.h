@@ -4,7 +4,7 @@
 #define THINWIRE_CLI_TRAIN_REPORT_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

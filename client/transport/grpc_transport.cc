@@ -1,5 +1,7 @@
 #include "client/transport/grpc_transport.h"
 
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -16,6 +18,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/memory/byte_chain.h"
 #include "common/tls/worker_token.h"
+#include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
 
 namespace thinwire {
@@ -152,6 +155,12 @@ class GrpcStream final : public FrameStream,
 
 }  // namespace
 
+struct GrpcTransport::Server {
+  std::string address;
+  std::shared_ptr<grpc::Channel> data;
+  std::unique_ptr<Control::Stub> control;
+};
+
 // One call of the gRPC method Masters. Deletes itself at the end of the call.
 class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<MastersChunk> {
  public:
@@ -160,7 +169,7 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
       : transport_(transport), done_(std::move(done)), request_(request), size_(most_bytes) {
     SetTimeout(context_, timeout);
     transport_.BeginCall(&context_);
-    transport_.servers_[server.value].control->async()->Masters(&context_, &request_, this);
+    transport_.servers_[server.value]->control->async()->Masters(&context_, &request_, this);
     StartRead(&chunk_);
     StartCall();
   }
@@ -204,11 +213,11 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
 
 GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentials& credentials) {
   for (uint32_t s = 0; s < addresses.size(); ++s) {
-    Server server;
-    server.address = std::move(addresses[s]);
-    server.data = credentials.Connect(server.address, ServerId{s}, Arguments());
-    server.control =
-        Control::NewStub(credentials.Connect(server.address, ServerId{s}, Arguments()));
+    auto server = std::make_unique<Server>();
+    server->address = std::move(addresses[s]);
+    server->data = credentials.Connect(server->address, ServerId{s}, Arguments());
+    server->control =
+        Control::NewStub(credentials.Connect(server->address, ServerId{s}, Arguments()));
     servers_.push_back(std::move(server));
   }
 }
@@ -221,7 +230,7 @@ GrpcTransport::~GrpcTransport() {
 }
 
 std::string GrpcTransport::NameOf(ServerId server) const {
-  return absl::StrCat("server ", server.value, " (", servers_[server.value].address, ")");
+  return absl::StrCat("server ", server.value, " (", servers_[server.value]->address, ")");
 }
 
 std::unique_ptr<FrameStream> GrpcTransport::Open(ServerId server, StreamObserver& observer) {
@@ -230,23 +239,24 @@ std::unique_ptr<FrameStream> GrpcTransport::Open(ServerId server, StreamObserver
     absl::MutexLock lock(&mu_);
     token = token_;
   }
-  return std::make_unique<GrpcStream>(servers_[server.value].data, token, observer);
+  return std::make_unique<GrpcStream>(servers_[server.value]->data, token, observer);
 }
 
 void GrpcTransport::Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
                          Done<JoinReply> done) {
-  Call<JoinRequest, JoinReply>(server, &Control::StubInterface::async_interface::Join, request,
-                               timeout,
-                               [this, done = std::move(done)](absl::StatusOr<JoinReply> reply) {
-                                 TakeToken(reply);
-                                 done(std::move(reply));
-                               });
+  Call<JoinRequest, JoinReply>(
+      server, [](auto& stub, auto... call) { stub.Join(std::move(call)...); }, request, timeout,
+      [this, done = std::move(done)](absl::StatusOr<JoinReply> reply) {
+        TakeToken(reply);
+        done(std::move(reply));
+      });
 }
 
 void GrpcTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
                               absl::Duration timeout, Done<HeartbeatReply> done) {
   Call<HeartbeatRequest, HeartbeatReply>(
-      server, &Control::StubInterface::async_interface::Heartbeat, request, timeout,
+      server, [](auto& stub, auto... call) { stub.Heartbeat(std::move(call)...); }, request,
+      timeout,
       [this, done = std::move(done)](absl::StatusOr<HeartbeatReply> reply) {
         TakeToken(reply);
         done(std::move(reply));
@@ -255,8 +265,9 @@ void GrpcTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
 
 void GrpcTransport::Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
                           Done<LeaveReply> done) {
-  Call<LeaveRequest, LeaveReply>(server, &Control::StubInterface::async_interface::Leave, request,
-                                 timeout, std::move(done));
+  Call<LeaveRequest, LeaveReply>(
+      server, [](auto& stub, auto... call) { stub.Leave(std::move(call)...); }, request, timeout,
+      std::move(done));
 }
 
 void GrpcTransport::Masters(ServerId server, const MastersRequest& request, uint64_t most_bytes,
@@ -288,8 +299,8 @@ void GrpcTransport::ReleaseCall() {
   --pending_call_count_;
 }
 
-template <typename Request, typename Reply>
-void GrpcTransport::Call(ServerId server, Method<Request, Reply> method, const Request& request,
+template <typename Request, typename Reply, typename Start>
+void GrpcTransport::Call(ServerId server, Start start, const Request& request,
                          absl::Duration timeout, Done<Reply> done) {
   struct Pending {
     grpc::ClientContext context;
@@ -301,18 +312,17 @@ void GrpcTransport::Call(ServerId server, Method<Request, Reply> method, const R
   call->request = request;
   SetTimeout(*context, timeout);
   BeginCall(context);
-  Control::StubInterface::async_interface& stub = *servers_[server.value].control->async();
-  (stub.*method)(context, &call->request, &call->reply,
-                 [this, call, done = std::move(done)](const grpc::Status& status) mutable {
-                   EndCall(&call->context);
-                   if (status.ok()) {
-                     done(std::move(call->reply));
-                   } else {
-                     done(FromGrpc(status));
-                   }
-                   call.reset();  // releases the context's reference to the channel
-                   ReleaseCall();
-                 });
+  start(*servers_[server.value]->control->async(), context, &call->request, &call->reply,
+        [this, call, done = std::move(done)](const grpc::Status& status) mutable {
+          EndCall(&call->context);
+          if (status.ok()) {
+            done(std::move(call->reply));
+          } else {
+            done(FromGrpc(status));
+          }
+          call.reset();  // releases the context's reference to the channel
+          ReleaseCall();
+        });
 }
 
 }  // namespace thinwire

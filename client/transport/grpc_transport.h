@@ -11,10 +11,6 @@
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,8 +22,12 @@
 #include "absl/time/time.h"
 #include "client/transport/transport.h"
 #include "common/ids.h"
-#include "proto/control.grpc.pb.h"
+#include "proto/control.pb.h"
 #include "proto/grpc_credentials.h"
+
+namespace grpc {
+class ClientContext;
+}
 
 namespace thinwire {
 
@@ -53,19 +53,12 @@ class GrpcTransport final : public Transport {
 
  private:
   class MastersCall;
-  struct Server {
-    std::string address;
-    std::shared_ptr<grpc::Channel> data;
-    std::unique_ptr<Control::Stub> control;
-  };
-  // The functions of the stub that start a control call.
-  template <typename Request, typename Reply>
-  using Method = void (Control::StubInterface::async_interface::*)(
-      grpc::ClientContext*, const Request*, Reply*, std::function<void(grpc::Status)>);
+  struct Server;
 
-  template <typename Request, typename Reply>
-  void Call(ServerId server, Method<Request, Reply> method, const Request& request,
-            absl::Duration timeout, Done<Reply> done);
+  // Starts a control call. START(stub, context, request, reply, done) calls the function of the stub.
+  template <typename Request, typename Reply, typename Start>
+  void Call(ServerId server, Start start, const Request& request, absl::Duration timeout,
+            Done<Reply> done);
 
   // Call BeginCall before a control call starts; it adds the token to the call. Call EndCall when
   // the call's DONE may run, and ReleaseCall after CONTEXT is destroyed.
@@ -77,7 +70,7 @@ class GrpcTransport final : public Transport {
   void ReleaseCall();
 
   // Constant after construction.
-  std::vector<Server> servers_;
+  std::vector<std::unique_ptr<Server>> servers_;
 
   absl::Mutex mu_;
   std::string token_ ABSL_GUARDED_BY(mu_);  // the newest one; "": none

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "client/transport/transport_contract.h"
+#include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
 
 namespace thinwire {

@@ -17,7 +17,7 @@ TEST(FileKindTest, KnownKindsAreRecognizedByTheirFirstBytes) {
   EXPECT_EQ(FileKind("\x7f"s + "ELF\x02"s), "an ELF program or library");
   EXPECT_EQ(FileKind("\x00\x00\x08\x03\x00\x00"s), "an IDX file");
   EXPECT_EQ(FileKind("\x10\x00\x00\x00\x00\x00\x00\x00{\"x\""s), "a safetensors file");
-  EXPECT_EQ(FileKind(std::string(257, 'a') + "ustar "), "a tar archive");
+  EXPECT_EQ(FileKind(std::string(257, 'a').append("ustar ")), "a tar archive");
 }
 
 TEST(FileKindTest, OtherBytesAreABinaryFileOrAText) {

@@ -18,7 +18,7 @@ TEST(QuotedTest, EscapesWhateverATerminalWouldInterpret) {
 
 TEST(ShortenedTest, CutsLongTexts) {
   EXPECT_EQ(Shortened(std::string(200, '7')), std::string(200, '7'));
-  EXPECT_EQ(Shortened(std::string(201, '7')), std::string(200, '7') + "...");
+  EXPECT_EQ(Shortened(std::string(201, '7')), std::string(200, '7').append("..."));
 }
 
 TEST(QuotedTest, CutsLongTexts) {

@@ -1,10 +1,15 @@
 #include "server/admin/remote_status.h"
 
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/channel_arguments.h>
+
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/control.grpc.pb.h"
 
 namespace thinwire {
 namespace {
@@ -21,9 +26,13 @@ grpc::ChannelArguments Arguments() {
 
 }  // namespace
 
+struct RemoteStatus::Stub {
+  const std::unique_ptr<Control::Stub> control;
+};
+
 RemoteStatus::RemoteStatus(const std::string& address, ServerId server,
                            const Credentials& credentials)
-    : stub_(Control::NewStub(credentials.Connect(address, server, Arguments()))) {}
+    : stub_(new Stub{Control::NewStub(credentials.Connect(address, server, Arguments()))}) {}
 
 RemoteStatus::~RemoteStatus() {
   absl::MutexLock lock(&mu_);
@@ -44,18 +53,19 @@ void RemoteStatus::Ask(StatusSource::Done done) {
     absl::MutexLock lock(&mu_);
     pending_.insert(&call->context);
   }
-  stub_->async()->Status(&call->context, &call->request, &call->reply,
-                         [this, call, done = std::move(done)](const grpc::Status& status) {
-                           if (status.ok()) {
-                             done(std::move(call->reply));
-                           } else {
-                             // gRPC and absl number their status codes equally.
-                             done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                                               status.error_message()));
-                           }
-                           absl::MutexLock lock(&mu_);
-                           pending_.erase(&call->context);
-                         });
+  stub_->control->async()->Status(
+      &call->context, &call->request, &call->reply,
+      [this, call, done = std::move(done)](const grpc::Status& status) {
+        if (status.ok()) {
+          done(std::move(call->reply));
+        } else {
+          // gRPC and absl number their status codes equally.
+          done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                            status.error_message()));
+        }
+        absl::MutexLock lock(&mu_);
+        pending_.erase(&call->context);
+      });
 }
 
 }  // namespace thinwire

@@ -2,8 +2,6 @@
 #ifndef THINWIRE_SERVER_ADMIN_REMOTE_STATUS_H_
 #define THINWIRE_SERVER_ADMIN_REMOTE_STATUS_H_
 
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
 #include <set>
 #include <string>
@@ -11,9 +9,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/ids.h"
-#include "proto/control.grpc.pb.h"
 #include "proto/grpc_credentials.h"
 #include "server/admin/job_watch.h"
+
+namespace grpc {
+class ClientContext;
+}
 
 namespace thinwire {
 
@@ -31,7 +32,8 @@ class RemoteStatus {
   void Ask(StatusSource::Done done);
 
  private:
-  const std::unique_ptr<Control::Stub> stub_;
+  struct Stub;
+  const std::unique_ptr<Stub> stub_;
   absl::Mutex mu_;
   std::set<grpc::ClientContext*> pending_ ABSL_GUARDED_BY(mu_);
 };

@@ -2,9 +2,15 @@
 
 #include <glog/logging.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/edge/grpc_access.h"
+#include "server/edge/services.h"
 
 namespace thinwire {
 namespace {
@@ -17,6 +23,19 @@ constexpr size_t kQuotaBytesPerWorker = size_t{16} << 20;
 
 }  // namespace
 
+struct Listener::Services {
+  Services(Job& job, const Credentials& credentials)
+      : access(credentials),
+        limits(job.worker_count()),
+        control(job, limits, access),
+        data(job, limits, access) {}
+
+  const CallAccess access;
+  CallLimits limits;
+  ControlService control;
+  DataService data;
+};
+
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::string& address,
                                                           const Credentials& credentials,
                                                           absl::Duration max_connection_age) {
@@ -27,9 +46,9 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
                                static_cast<int>(absl::ToInt64Milliseconds(max_connection_age)));
   }
-  builder.AddListeningPort(address, listener->access_.ForListening(), &port);
-  builder.RegisterService(&listener->control_);
-  builder.RegisterService(&listener->data_);
+  builder.AddListeningPort(address, listener->services_->access.ForListening(), &port);
+  builder.RegisterService(&listener->services_->control);
+  builder.RegisterService(&listener->services_->data);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(-1);
   builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
@@ -73,6 +92,9 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
   return listener;
 }
 
+Listener::Listener(Job& job, const Credentials& credentials)
+    : services_(std::make_unique<Services>(job, credentials)) {}
+
 Listener::~Listener() { Stop(absl::ZeroDuration()); }
 
 void Listener::SetNotServing() {
@@ -80,6 +102,8 @@ void Listener::SetNotServing() {
     health->SetServingStatus(false);
   }
 }
+
+std::string Listener::OpenCalls() const { return services_->limits.Count(); }
 
 void Listener::Stop(absl::Duration grace) {
   if (server_ == nullptr) return;

@@ -13,17 +13,17 @@
 #ifndef THINWIRE_SERVER_EDGE_LISTENER_H_
 #define THINWIRE_SERVER_EDGE_LISTENER_H_
 
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/grpc_credentials.h"
-#include "server/edge/grpc_access.h"
 #include "server/edge/job.h"
-#include "server/edge/services.h"
+
+namespace grpc {
+class Server;
+}
 
 namespace thinwire {
 
@@ -51,22 +51,16 @@ class Listener {
   // Makes the health service answer NOT_SERVING from now on, and say so to its watchers.
   void SetNotServing();
   // Returns the numbers of open calls, for a message.
-  std::string OpenCalls() const { return limits_.Count(); }
+  std::string OpenCalls() const;
   // Calls SetNotServing(), accepts no more calls, waits up to GRACE for the current calls, then
   // cancels them.
   void Stop(absl::Duration grace);
 
  private:
-  Listener(Job& job, const Credentials& credentials)
-      : access_(credentials),
-        limits_(job.worker_count()),
-        control_(job, limits_, access_),
-        data_(job, limits_, access_) {}
+  struct Services;
+  Listener(Job& job, const Credentials& credentials);
 
-  const CallAccess access_;
-  CallLimits limits_;
-  ControlService control_;
-  DataService data_;
+  const std::unique_ptr<Services> services_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };

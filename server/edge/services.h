@@ -3,7 +3,9 @@
 #ifndef THINWIRE_SERVER_EDGE_SERVICES_H_
 #define THINWIRE_SERVER_EDGE_SERVICES_H_
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
 
 #include <atomic>
 #include <cstdint>

@@ -48,7 +48,7 @@ TEST(ReadFileTest, AGzipStreamCutShortIsRefused) {
 
 TEST(ReadFileTest, ADamagedGzipStreamIsRefused) {
   const std::string path = PathOf("damaged.gz");
-  WriteGzip(path, std::string(100'000, 'y') + "z");
+  WriteGzip(path, std::string(100'000, 'y').append("z"));
   {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(40);

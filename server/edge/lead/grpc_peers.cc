@@ -1,11 +1,16 @@
 #include "server/edge/lead/grpc_peers.h"
 
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/channel_arguments.h>
+
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/control.grpc.pb.h"
 
 namespace thinwire {
 namespace {
@@ -27,11 +32,15 @@ grpc::ChannelArguments Arguments() {
 
 }  // namespace
 
+struct GrpcPeers::Stub {
+  const std::unique_ptr<Control::Stub> control;
+};
+
 GrpcPeers::GrpcPeers(std::vector<std::string> addresses, const Credentials& credentials)
     : addresses_(std::move(addresses)) {
   for (uint32_t s = 0; s < addresses_.size(); ++s) {
-    stubs_.push_back(
-        Control::NewStub(credentials.Connect(addresses_[s], ServerId{s}, Arguments())));
+    stubs_.emplace_back(
+        new Stub{Control::NewStub(credentials.Connect(addresses_[s], ServerId{s}, Arguments()))});
   }
 }
 
@@ -78,25 +87,25 @@ void GrpcPeers::Call(const Request& request, std::function<void(absl::StatusOr<R
 
 void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
   Call<AdmitRequest, AdmitReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->async()->Admit(std::move(call)...);
+    stubs_[server.value]->control->async()->Admit(std::move(call)...);
   });
 }
 
 void GrpcPeers::Follow(ServerId server, const FollowRequest& request, FollowDone done) {
   Call<FollowRequest, FollowReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->async()->Follow(std::move(call)...);
+    stubs_[server.value]->control->async()->Follow(std::move(call)...);
   });
 }
 
 void GrpcPeers::Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) {
   Call<RollbackRequest, RollbackReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->async()->Rollback(std::move(call)...);
+    stubs_[server.value]->control->async()->Rollback(std::move(call)...);
   });
 }
 
 void GrpcPeers::SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) {
   Call<SetModeRequest, SetModeReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->async()->SetMode(std::move(call)...);
+    stubs_[server.value]->control->async()->SetMode(std::move(call)...);
   });
 }
 
@@ -104,13 +113,13 @@ void GrpcPeers::SaveCheckpoint(ServerId server, const SaveCheckpointRequest& req
                                SaveDone done) {
   Call<SaveCheckpointRequest, SaveCheckpointReply>(
       request, std::move(done),
-      [&](auto... call) { stubs_[server.value]->async()->SaveCheckpoint(std::move(call)...); },
+      [&](auto... call) { stubs_[server.value]->control->async()->SaveCheckpoint(std::move(call)...); },
       absl::Seconds(request.seconds()));
 }
 
 void GrpcPeers::Clip(ServerId server, const ClipRequest& request, ClipDone done) {
   Call<ClipRequest, ClipReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->async()->Clip(std::move(call)...);
+    stubs_[server.value]->control->async()->Clip(std::move(call)...);
   });
 }
 

@@ -3,8 +3,6 @@
 #ifndef THINWIRE_SERVER_EDGE_LEAD_GRPC_PEERS_H_
 #define THINWIRE_SERVER_EDGE_LEAD_GRPC_PEERS_H_
 
-#include <grpcpp/grpcpp.h>
-
 #include <functional>
 #include <memory>
 #include <set>
@@ -16,9 +14,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
-#include "proto/control.grpc.pb.h"
+#include "proto/control.pb.h"
 #include "proto/grpc_credentials.h"
 #include "server/edge/lead/peers.h"
+
+namespace grpc {
+class ClientContext;
+}
 
 namespace thinwire {
 
@@ -40,6 +42,8 @@ class GrpcPeers final : public Peers {
   void Clip(ServerId server, const ClipRequest& request, ClipDone done) override;
 
  private:
+  struct Stub;
+
   // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end. The
   // request is performed after at most WORK.
   template <typename Request, typename Reply, typename Start>
@@ -47,7 +51,7 @@ class GrpcPeers final : public Peers {
             absl::Duration work = absl::ZeroDuration());
 
   const std::vector<std::string> addresses_;
-  std::vector<std::unique_ptr<Control::Stub>> stubs_;
+  std::vector<std::unique_ptr<Stub>> stubs_;
   absl::Mutex mu_;
   std::set<grpc::ClientContext*> pending_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,0 +1,120 @@
+#include "config/command_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "common/exit_code.h"
+
+namespace thinwire {
+
+Flag& Flag::Type(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Flag& Flag::Environment(const std::string& variable) {
+  option_->envname(variable);
+  return *this;
+}
+
+Flag& Flag::Group(const std::string& name) {
+  option_->group(name);
+  return *this;
+}
+
+Flag& Flag::Description(const std::string& text) {
+  option_->description(text);
+  return *this;
+}
+
+Flag& Flag::Required() {
+  option_->required();
+  return *this;
+}
+
+Flag& Flag::OneOf(std::initializer_list<std::string> values) {
+  option_->check(CLI::IsMember(std::vector<std::string>(values)));
+  return *this;
+}
+
+Flag& Flag::Between(int least, int most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag& Flag::Between(uint32_t least, uint32_t most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag& Flag::Between(double least, double most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag& Flag::Bytes() {
+  option_->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  return *this;
+}
+
+Flag& Flag::Needs(const Flag& other) {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Flag& Flag::Excludes(const Flag& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+template <typename T>
+Flag CommandFlags::Add(const std::string& name, T& value, const std::string& help) {
+  return Flag(*app_.add_option(name, value, help));
+}
+
+template Flag CommandFlags::Add(const std::string&, std::string&, const std::string&);
+template Flag CommandFlags::Add(const std::string&, int&, const std::string&);
+template Flag CommandFlags::Add(const std::string&, uint32_t&, const std::string&);
+template Flag CommandFlags::Add(const std::string&, uint64_t&, const std::string&);
+template Flag CommandFlags::Add(const std::string&, double&, const std::string&);
+template Flag CommandFlags::Add(const std::string&, std::optional<uint32_t>&, const std::string&);
+template Flag CommandFlags::Add(const std::string&, std::optional<uint64_t>&, const std::string&);
+template Flag CommandFlags::Add(const std::string&, std::vector<std::string>&, const std::string&);
+
+Flag CommandFlags::AddSwitch(const std::string& name, bool& value, const std::string& help) {
+  return Flag(*app_.add_flag(name, value, help));
+}
+
+Flag CommandFlags::Get(const std::string& name) { return Flag(*app_.get_option(name)); }
+
+CLI::App* CommandFlags::AddSubcommand(const std::string& name, const std::string& help) {
+  return app_.add_subcommand(name, help);
+}
+
+void CommandFlags::RequireSubcommand() { app_.require_subcommand(1); }
+
+void CommandFlags::AllowExtras() { app_.allow_extras(); }
+
+void CommandFlags::Footer(const std::string& text) { app_.footer(text); }
+
+void CommandFlags::AddVersion(const std::string& text) { app_.set_version_flag("--version", text); }
+
+bool IsParsed(const CLI::App& app) { return app.parsed(); }
+
+Program::Program(const std::string& description) : app_(std::make_unique<CLI::App>(description)) {}
+
+Program::~Program() = default;
+
+std::optional<int> Program::Parse(int argc, char** argv,
+                                  const std::function<std::string()>& missing) {
+  try {
+    app_->parse(argc, argv);
+    const std::string flag = missing == nullptr ? "" : missing();
+    if (!flag.empty()) throw CLI::RequiredError(flag);
+  } catch (const CLI::ParseError& error) {
+    return app_->exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  return std::nullopt;
+}
+
+}  // namespace thinwire
