@@ -22,7 +22,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/encode/residual_file.h"
 #include "client/testing/fake_server.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse/index_list.h"
 #include "common/time/thread_executor.h"

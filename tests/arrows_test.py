@@ -65,7 +65,6 @@ TIME_OF_ITS_OWN = {
     "cli/rpc/server_calls.cc": "the deadlines of gRPC calls",
     "client/exchange/exchange_fixture.h": "for tests",
     "client/transport/grpc_transport.cc": "the deadlines of gRPC calls",
-    "client/transport/in_process_transport.h": "for tests",
     "common/memory/memory_trimmer.cc": "a thread that returns free memory",
     "common/memory/memory_trimmer.h": "a thread that returns free memory",
     "config/man_page.cc": "the date of a manual page",

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client/gpu/gpu.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/spec/rule.h"
 #include "common/time/thread_executor.h"
 #include "gmock/gmock.h"

@@ -8,7 +8,7 @@
 
 #include "client/client.h"
 #include "client/gpu/gpu.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/spec/rule.h"
 #include "common/time/clock.h"
 #include "common/time/thread_executor.h"

@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/time/clock.h"
 #include "common/time/thread_executor.h"
 #include "server/edge/job.h"

@@ -12,7 +12,7 @@
 
 #include "absl/time/time.h"
 #include "client/client.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/spec/rule.h"

@@ -24,7 +24,7 @@
 #include "absl/strings/str_join.h"
 #include "client/encode/state_folder.h"
 #include "client/testing/fake_server.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
 #include "common/files/safetensors.h"

@@ -22,7 +22,7 @@
 #include "client/exchange/server_link.h"
 #include "client/exchange/step_progress.h"
 #include "client/testing/fake_server.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/time/clock.h"
 #include "common/time/thread_executor.h"
 #include "proto/control.pb.h"

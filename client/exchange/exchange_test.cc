@@ -11,7 +11,7 @@
 
 #include "client/exchange/step_progress.h"
 #include "client/testing/fake_server.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/time/clock.h"
 #include "common/time/thread_executor.h"
 

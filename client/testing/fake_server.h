@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
 #include "proto/control.pb.h"

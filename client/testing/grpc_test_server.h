@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 
 namespace thinwire {
 

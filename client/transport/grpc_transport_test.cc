@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "client/transport/transport_contract.h"
+#include "client/testing/transport_contract.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
 

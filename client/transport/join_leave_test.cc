@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "client/transport/joining.h"
 #include "client/transport/leaving.h"
 #include "common/time/virtual_time.h"

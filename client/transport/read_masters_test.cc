@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 
 namespace thinwire::client {
 namespace {

@@ -1,6 +1,6 @@
 // Transport: the connections of a client to its servers. GrpcTransport uses the network;
-// InProcessTransport connects to servers in the same process. transport_contract.h tests the
-// requirements on every implementation.
+// InProcessTransport, for tests, connects to servers in the same process. transport_contract.h
+// tests the requirements on every implementation.
 //
 // A stream transfers whole frames in both directions, in order. Each direction has flow control:
 // the caller may write the next frame only after OnWritten, and receives the next frame only after

@@ -15,7 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/client.h"
 #include "client/encode/local_steps.h"
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 #include "common/files/crc32c.h"
 #include "common/time/clock.h"
 #include "common/time/thread_executor.h"

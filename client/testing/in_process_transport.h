@@ -2,8 +2,8 @@
 // network. One executor carries all frames and heartbeats, so the frames of a stream stay in order
 // and a server receives one frame at a time. Another one carries the calls of Join and Leave, in
 // order, and those of Masters. Unless the caller says otherwise, each has a thread of its own.
-#ifndef THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
-#define THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
+#ifndef THINWIRE_CLIENT_TESTING_IN_PROCESS_TRANSPORT_H_
+#define THINWIRE_CLIENT_TESTING_IN_PROCESS_TRANSPORT_H_
 
 #include <cstdint>
 #include <functional>
@@ -134,4 +134,4 @@ class InProcessTransport final : public Transport {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
+#endif  // THINWIRE_CLIENT_TESTING_IN_PROCESS_TRANSPORT_H_

@@ -1,4 +1,4 @@
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/transport/transport_contract.h"
+#include "client/testing/transport_contract.h"
 
 namespace thinwire {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/transport/in_process_transport.h"
+#include "client/testing/in_process_transport.h"
 
 #include <utility>
 

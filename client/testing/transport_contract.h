@@ -4,8 +4,8 @@
 //
 //   INSTANTIATE_TEST_SUITE_P(Grpc, TransportContractTest,
 //                            ::testing::Values([] { return std::make_unique<GrpcUnderTest>(); }));
-#ifndef THINWIRE_CLIENT_TRANSPORT_TRANSPORT_CONTRACT_H_
-#define THINWIRE_CLIENT_TRANSPORT_TRANSPORT_CONTRACT_H_
+#ifndef THINWIRE_CLIENT_TESTING_TRANSPORT_CONTRACT_H_
+#define THINWIRE_CLIENT_TESTING_TRANSPORT_CONTRACT_H_
 
 #include <gtest/gtest.h>
 
@@ -82,4 +82,4 @@ class TransportContractTest : public ::testing::TestWithParam<MakeTransportUnder
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_CLIENT_TRANSPORT_TRANSPORT_CONTRACT_H_
+#endif  // THINWIRE_CLIENT_TESTING_TRANSPORT_CONTRACT_H_

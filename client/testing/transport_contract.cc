@@ -1,4 +1,4 @@
-#include "client/transport/transport_contract.h"
+#include "client/testing/transport_contract.h"
 
 #include <gmock/gmock.h>
 
