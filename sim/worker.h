@@ -77,7 +77,6 @@ class VirtualWorker final : private client::StepListener {
   const absl::Status& failure() const { return failure_; }
   // Returns what the worker waits for, as text.
   std::string waiting() const { return core_->report().waiting(); }
-  WorkerCounters counters() const { return core_->report().counters(); }
 
  private:
   void OnShardExpected(ShardId shard) override { missing_[shard.value] = true; }
