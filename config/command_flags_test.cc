@@ -81,7 +81,8 @@ TEST(CommandFlagsTest, RestrictionsAreChecked) {
   EXPECT_EQ(Parse(app, {"--output", "f", "--other", "g"}), "--output excludes --other");
   EXPECT_EQ(Parse(app, {"--timeout", "2.5"}), "");
   EXPECT_EQ(timeout, 2.5);
-  EXPECT_EQ(Parse(app, {"--timeout", "0.25"}), "--timeout: Value 0.25 not in range 0.5 to 9.5");
+  EXPECT_EQ(Parse(app, {"--timeout", "0.25"}),
+            "--timeout: Value 0.25 not in range 0.500000 to 9.500000");
   flags.Get("--days").Required();
   EXPECT_EQ(Parse(app, {}), "--days is required");
 }

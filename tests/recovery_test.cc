@@ -151,6 +151,9 @@ TEST_F(RecoveryTest, AStoppedRunEndsWithTheBitsOfAnUndisturbedOne) {
       {"--durability", "log", "--push", "fp8_e5m2", "--pull", "bf16"},
       {"--durability", "checkpoint", "--push", "topk", "--density", "0.01", "--pull", "delta",
        "--optimizer", "sgd", "--momentum_correction", "--correction_momentum", "0.5"},
+      {"--durability", "checkpoint", "--push", "fp8_e5m2", "--pull", "bf16", "--local_steps", "2",
+       "--local_optimizer", "momentum", "--local_learning_rate", "0.01", "--optimizer", "sgd",
+       "--learning_rate", "1", "--epochs", "12"},
   };
   for (size_t i = 0; i < std::size(kJobs); ++i) {
     SCOPED_TRACE(absl::StrJoin(kJobs[i], " "));

@@ -18,7 +18,7 @@ namespace {
 constexpr char kLane[] = "training";  // of the trace
 constexpr absl::Duration kReportInterval = absl::Milliseconds(200);
 // The workers of a job that is stopped are asked to stop within this time, apart from their steps.
-constexpr absl::Duration kStopTime = absl::Seconds(2);
+constexpr absl::Duration kStopTime = absl::Seconds(4);
 // The number of batches from which a worker recomputes the running moments of batch normalization.
 // Each batch multiplies the old value of a moment by 0.9, so after 50 batches the initial value
 // contributes only 0.5 %.
