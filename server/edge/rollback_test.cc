@@ -960,6 +960,7 @@ TEST_P(ResumedRunTest, NewProcessesOfAKilledRunWaitForEachOther) {
   }
   JoinAll(w0_);
   SendReads(w0_, step);
+  Masters();  // the shards have applied the reads
   clock_.Advance(absl::Seconds(3));
   for (uint32_t s = 0; s < kServers; ++s) {
     Tick(s);
