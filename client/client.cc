@@ -82,6 +82,20 @@ absl::Status Client::Init() {
   return used;
 }
 
+template <typename Result, typename Start>
+Result Client::WaitForCore(Start start) {
+  Result result;
+  absl::Notification finished;
+  loop_->Post([&] {
+    start([&](Result outcome) {
+      result = std::move(outcome);
+      finished.Notify();
+    });
+  });
+  finished.WaitForNotification();
+  return result;
+}
+
 absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initial) {
   const bool after_rollback = rolled_back();
   if (after_rollback) {
@@ -91,15 +105,8 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
     progress_->Restart();
   }
   if (writer_ != nullptr) writer_->Run([] {});  // waits for the write that StartSaveState has begun
-  absl::StatusOr<Step> first;
-  absl::Notification joined;
-  loop_->Post([&] {
-    core_->Join(initial, [&](absl::StatusOr<Step> result) {
-      first = std::move(result);
-      joined.Notify();
-    });
-  });
-  joined.WaitForNotification();
+  const auto first =
+      WaitForCore<absl::StatusOr<Step>>([&](auto done) { core_->Join(initial, std::move(done)); });
   if (first.ok()) {
     next_ = *first;
   } else if (after_rollback) {
@@ -350,15 +357,8 @@ bool Client::StateIsDue() const {
 absl::Status Client::Leave(bool finished) {
   const absl::Status failure = progress_->failure();
   const absl::Duration patience = failure.ok() ? options_.silence : absl::ZeroDuration();
-  absl::Status left;
-  absl::Notification done;
-  loop_->Post([&] {
-    core_->Leave(finished, patience, [&](absl::Status result) {
-      left = std::move(result);
-      done.Notify();
-    });
-  });
-  done.WaitForNotification();
+  const auto left = WaitForCore<absl::Status>(
+      [&](auto done) { core_->Leave(finished, patience, std::move(done)); });
   return failure.ok() ? left : failure;
 }
 

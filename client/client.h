@@ -277,6 +277,9 @@ class Client {
          const Device* device);
 
   absl::Status Init();
+  // Calls START(done) in a task of the loop, and blocks until DONE(result) is called.
+  template <typename Result, typename Start>
+  Result WaitForCore(Start start);
   absl::StatusOr<std::vector<std::vector<float>>> ReadFromServers(const MastersRequest& request);
   // Returns the result of WAIT, a wait of the training thread, and counts its time by its cause
   // (StatusReport::EndWait).

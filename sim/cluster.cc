@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "proto/control.pb.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/make_job.h"
 #include "worker/client_options.h"
@@ -173,13 +174,6 @@ std::string Cluster::DescribeWorkers() const {
                     worker->waiting(), "\n");
   }
   return text;
-}
-
-StatusReply Cluster::Status(ServerId server) {
-  std::optional<StatusReply> status;
-  job(server)->Status([&](const absl::StatusOr<StatusReply>& reply) { status = reply.value(); });
-  while (!status.has_value()) RunNext();
-  return *status;
 }
 
 std::map<std::string, std::vector<float>> Cluster::Masters() {

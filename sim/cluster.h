@@ -25,7 +25,6 @@
 #include "common/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/time/virtual_time.h"
-#include "proto/control.pb.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
 #include "sim/network.h"
@@ -74,9 +73,8 @@ class Cluster {
   // Returns why SERVER has given up its job; OK: it has not.
   const absl::Status& failure(ServerId server) const { return servers_[server.value]->failure; }
 
-  // Return a server's status, and the masters of all servers by the names of their tensors. Run the
-  // events until the servers have answered. REQUIRES: the servers have processes.
-  StatusReply Status(ServerId server);
+  // Returns the masters of all servers by the names of their tensors. Runs the events until the
+  // servers have answered. REQUIRES: the servers have processes.
   std::map<std::string, std::vector<float>> Masters();
 
  private:

@@ -356,6 +356,14 @@ class Network::LeadPeers final : public Peers {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+template <typename Action>
+void Network::ForEachStream(Action action) {
+  std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+  for (const std::weak_ptr<Stream>& weak : streams_) {
+    if (const auto stream = weak.lock()) action(*stream);
+  }
+}
+
 Network::Network(VirtualTime& time, uint32_t server_count, LinkOptions link)
     : time_(time), link_(link), jobs_(server_count, nullptr) {}
 
@@ -367,10 +375,9 @@ void Network::Attach(ServerId server, Job& job) { jobs_[server.value] = &job; }
 
 void Network::Detach(ServerId server) {
   jobs_[server.value] = nullptr;
-  for (const std::weak_ptr<Stream>& weak : streams_) {
-    const auto stream = weak.lock();
-    if (stream != nullptr && stream->server() == server) stream->EndProcess();
-  }
+  ForEachStream([server](Stream& stream) {
+    if (stream.server() == server) stream.EndProcess();
+  });
 }
 
 std::unique_ptr<Transport> Network::Connect(WorkerId worker) {
@@ -379,17 +386,10 @@ std::unique_ptr<Transport> Network::Connect(WorkerId worker) {
 
 std::unique_ptr<Peers> Network::ConnectLead() { return std::make_unique<LeadPeers>(*this); }
 
-void Network::BreakStreams(std::function<bool(const Stream&)> chosen) {
-  std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-  for (const std::weak_ptr<Stream>& weak : streams_) {
-    const auto stream = weak.lock();
-    if (stream != nullptr && chosen(*stream)) stream->Break();
-  }
-}
-
 void Network::Break(WorkerId worker, ServerId server) {
-  BreakStreams(
-      [&](const Stream& stream) { return stream.worker() == worker && stream.server() == server; });
+  ForEachStream([=](Stream& stream) {
+    if (stream.worker() == worker && stream.server() == server) stream.Break();
+  });
 }
 
 void Network::Cut(WorkerId worker, ServerId server, bool cut) {

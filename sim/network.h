@@ -49,7 +49,7 @@ class Network {
   std::unique_ptr<Transport> Connect(WorkerId worker);
   std::unique_ptr<Peers> ConnectLead();
 
-  // Breaks the streams between WORKER and SERVER. What is under way in both directions is lost.
+  // Breaks the streams between WORKER and SERVER. All frames under way are lost.
   void Break(WorkerId worker, ServerId server);
   // While a pair is cut, its streams are broken, and calls do not arrive.
   void Cut(WorkerId worker, ServerId server, bool cut);
@@ -72,7 +72,9 @@ class Network {
   void Call(std::function<Job*()> reach, absl::Duration timeout, std::shared_ptr<const bool> alive,
             std::function<void(Job&, const std::shared_ptr<PendingCall<Reply>>&)> start,
             std::function<void(absl::StatusOr<Reply>)> done);
-  void BreakStreams(std::function<bool(const Stream&)> chosen);
+  // Calls ACTION(stream) for each stream that exists.
+  template <typename Action>
+  void ForEachStream(Action action);
 
   VirtualTime& time_;
   const LinkOptions link_;

@@ -33,7 +33,7 @@ struct VirtualStep {
   std::span<const uint32_t> examples;  // the numbers of its examples, if the task has data
 };
 
-// What all workers train.
+// The model and the data of all workers.
 struct VirtualTask {
   std::vector<TensorShape> tensors;
   std::vector<std::vector<float>> initial;  // one row-major array per tensor
@@ -76,7 +76,7 @@ class VirtualWorker final : private client::StepListener {
   // Returns why the process failed. REQUIRES: state() is kFailed.
   const absl::Status& failure() const { return failure_; }
   // Returns what the worker waits for, as text.
-  std::string waiting() const { return core_->report().waiting(); }
+  std::string waiting() const { return core_ == nullptr ? "" : core_->report().waiting(); }
 
  private:
   void OnShardExpected(ShardId shard) override { missing_[shard.value] = true; }

@@ -130,7 +130,7 @@ TEST_F(SparseClusterTest, OutdatedResidualFileIsNotApplied) {
     ASSERT_TRUE(killed.client().SaveState().ok());
     PushNumber(killed, step, 1);
   }
-  // What the process had in its memory is lost, too, as after a loss of power.
+  // As after a loss of power, the file of the process's memory is lost, too.
   std::filesystem::remove(path_ + "/worker-0/live");
   cluster.clock().Advance(kLease * 2);
   cluster.Tick();

@@ -1,5 +1,5 @@
-// StepProgress: a StepListener for a training thread, which waits for what the client's event loop
-// reports. The first failure ends every wait, permanently. A rollback of the servers is a failure
+// StepProgress: the StepListener of a training thread, which waits until the client's event loop
+// reports an event. The first failure ends every wait, permanently. A rollback of the servers is a failure
 // that Restart ends.
 //
 // After Stop, the waits for parameters, which may depend on other workers, end at once. The waits

@@ -1,5 +1,5 @@
-// What joining and leaving have in common: which errors are retried, the Join request, and the first
-// step of a worker that has joined. See joining.h and leaving.h.
+// Functions for joining.h and leaving.h: they decide which errors are retried, make the Join request,
+// and compute the first step of a worker that has joined.
 #ifndef THINWIRE_CLIENT_TRANSPORT_JOIN_LEAVE_H_
 #define THINWIRE_CLIENT_TRANSPORT_JOIN_LEAVE_H_
 
