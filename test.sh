@@ -9,7 +9,7 @@ cd "$(dirname "$(readlink -f "$0")")"
 cat >&2 <<'TEXT'
 thinwire tests, on Debian 12:
   1. installs missing Debian packages   about a minute, skipped if none is missing
-  2. builds everything                  about 12 minutes on two cores, later seconds
+  2. builds everything                  about 14 minutes on two cores, later seconds
   3. runs the tests                     about 6 minutes; results of unchanged targets are cached
 TEXT
 

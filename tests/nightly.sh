@@ -7,6 +7,8 @@
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
 #   sanitizers the folders that parse bytes of a peer or a user, with the address and the undefined-behaviour sanitizer
 #                                                                                many minutes: it builds these folders anew
+#   headers    compiles all sources without the precompiled headers, which hide a missing include
+#                                                                                about 15 minutes
 #   promises   tests/promises_test.cc with long faults                           some minutes
 #   times      the times that docs/operations.md promises after a kill, each with five times its tolerance
 #                                                                                1 minute
@@ -37,7 +39,7 @@ fuzz_seconds=60
 server_seconds=120
 chaos_seconds=180
 seed=$(date +%s)
-names=(shards cluster fuzz server sanitizers promises times chaos page monitoring deb image podman walk)
+names=(shards cluster fuzz server sanitizers headers promises times chaos page monitoring deb image podman walk)
 parts=$(IFS=,; echo "${names[*]}")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "nightly.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
@@ -156,6 +158,7 @@ part cluster cluster
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
 part sanitizers sanitizers
+part headers bazel build --config=plain_headers --symlink_prefix=/ --noshow_progress //...
 part promises promises
 part times times
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers

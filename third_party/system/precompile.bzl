@@ -26,6 +26,7 @@ def _precompiled_header(ctx):
             cc_toolchain = toolchain,
             source_file = header.path,
             output_file = compiled.path,
+            quote_include_directories = depset(["."]),
             use_pic = True,
             user_compile_flags = cpp.copts + cpp.cxxopts + ctx.attr.copts + ["-x", "c++-header"],
         ),
@@ -34,7 +35,7 @@ def _precompiled_header(ctx):
         mnemonic = "PrecompileHeader",
         executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = ACTION_NAMES.cpp_compile),
         arguments = flags,
-        inputs = depset([header, ctx.file.header], transitive = [toolchain.all_files]),
+        inputs = depset([header, ctx.file.header] + ctx.files.includes, transitive = [toolchain.all_files]),
         outputs = [compiled],
         env = cc_common.get_environment_variables(
             feature_configuration = features,
@@ -46,12 +47,13 @@ def _precompiled_header(ctx):
 
 precompiled_header = rule(
     implementation = _precompiled_header,
-    doc = """Compiles HEADER, which includes system headers only. The outputs are a link NAME/HEADER and NAME/HEADER.gch.
+    doc = """Compiles HEADER. The outputs are a link NAME/HEADER and NAME/HEADER.gch.
 
     A library lists them in textual_hdrs. Its users compile with `-include` of NAME/HEADER, and GCC then reads the compiled
     one. Other compilers, and GCC with other flags, read the header itself.""",
     attrs = {
         "header": attr.label(mandatory = True, allow_single_file = [".h"]),
+        "includes": attr.label_list(allow_files = [".h"], doc = "headers of this repository that HEADER includes"),
         "copts": attr.string_list(doc = "flags of the users beyond those of the command line"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
