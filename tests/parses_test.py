@@ -26,19 +26,25 @@ ROOT = pathlib.Path(sys.argv.pop(1)).resolve().parent
 
 
 def tagged_sources():
-    """Returns {path from the root: text} for the sources of all cc_test targets with the tag."""
+    """Returns {path from the root: text} for the sources of all tests of third_party/rules.bzl with the tag."""
     found = {}
     for build in sorted(ROOT.rglob("BUILD")):
         folder = build.parent.relative_to(ROOT)
         if str(folder).startswith("bazel-"):
             continue
         for node in ast.walk(ast.parse(build.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "cc_test":
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
             values = {keyword.arg: keyword.value for keyword in node.keywords}
-            if "tags" in values and "parses" in ast.literal_eval(values["tags"]):
-                for source in ast.literal_eval(values["srcs"]):
-                    found[str(folder / source)] = (ROOT / folder / source).read_text(encoding="utf-8")
+            if node.func.id == "tw_test":
+                tags, suffix = "tags", ".cc"
+            elif node.func.id == "tw_library":
+                tags, suffix = "test_tags", "_test.cc"
+            else:
+                continue
+            if tags in values and "parses" in ast.literal_eval(values[tags]):
+                path = folder / (ast.literal_eval(values["name"]) + suffix)
+                found[str(path)] = (ROOT / path).read_text(encoding="utf-8")
     return found
 
 
