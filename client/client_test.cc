@@ -121,7 +121,7 @@ class ClientTest : public ::testing::Test {
 
 TEST_F(ClientTest, ParametersEqualAPlainComputation) {
   Make({});
-  EXPECT_TRUE(client_->live().empty());
+  EXPECT_TRUE(client_->members().live().empty());
   Step step = *Join();
   EXPECT_EQ(step, Step{0});
   std::vector<std::vector<float>> expected = initial_;
@@ -156,7 +156,7 @@ TEST_F(ClientTest, TheMastersOfAllServersCanBeReadAfterLeave) {
   const auto gradients = Values(1, 0.125);
   ASSERT_TRUE(Train(step, gradients).ok());
   ASSERT_TRUE(client_->Leave().ok());
-  const auto masters = client_->ReadMasters();
+  const auto masters = client_->masters().Read();
   ASSERT_TRUE(masters.ok()) << masters.status();
   ASSERT_EQ(masters->size(), initial_.size());
   for (size_t t = 0; t < initial_.size(); ++t) {
@@ -175,7 +175,7 @@ TEST_F(ClientTest, AWorkerIsAloneWhenNoServerReportsAnother) {
   ASSERT_TRUE(client_->WaitAll().ok());
   absl::Notification alone;
   std::thread waiter([&] {
-    EXPECT_EQ(client_->WaitUntilAlone(), absl::OkStatus());
+    EXPECT_EQ(client_->members().WaitUntilAlone(), absl::OkStatus());
     alone.Notify();
   });
   while (client_->waiting() != "waits until workers 3, 5 have left") std::this_thread::yield();
@@ -193,8 +193,8 @@ TEST_F(ClientTest, RefreshLiveWaitsForWorkersThatJoinedBefore) {
   ASSERT_TRUE(Join().ok());
   for (uint32_t other = 3; other < 8; ++other) {
     servers_[0]->set_others({WorkerId{other}});
-    ASSERT_TRUE(client_->RefreshLive().ok());
-    EXPECT_THAT(client_->live(), Contains(WorkerId{other}));
+    ASSERT_TRUE(client_->members().Refresh().ok());
+    EXPECT_THAT(client_->members().live(), Contains(WorkerId{other}));
   }
 }
 
@@ -206,7 +206,7 @@ TEST_F(ClientTest, AStopEndsTheWaitForOtherWorkers) {
     while (client_->waiting().empty()) std::this_thread::yield();
     client_->Stop();
   });
-  EXPECT_TRUE(absl::IsCancelled(client_->WaitUntilAlone()));
+  EXPECT_TRUE(absl::IsCancelled(client_->members().WaitUntilAlone()));
   stopper.join();
 }
 
@@ -218,7 +218,7 @@ TEST_F(ClientTest, AFailureEndsTheWaitForOtherWorkers) {
     while (client_->waiting().empty()) std::this_thread::yield();
     servers_[0]->Fence();
   });
-  EXPECT_TRUE(absl::IsAborted(client_->WaitUntilAlone()));
+  EXPECT_TRUE(absl::IsAborted(client_->members().WaitUntilAlone()));
   other.join();
 }
 
@@ -494,7 +494,7 @@ TEST_F(ClientTest, AStoppedWorkerSavesItsResidualsBeforeItsFirstPushOfAStep) {
   std::thread stopper([this] { client_->Stop(); });
   EXPECT_EQ(client_->WaitTensor(0).code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(client_->WaitAll().code(), absl::StatusCode::kCancelled);
-  EXPECT_TRUE(client_->SaveState().ok());
+  EXPECT_TRUE(client_->state().Save().ok());
   EXPECT_TRUE(client_->Leave().ok());
   EXPECT_EQ(servers_[0]->leave_count() + servers_[1]->leave_count(), 2);
   stopper.join();
@@ -508,7 +508,7 @@ TEST_F(ClientTest, AStopEndsAWaitForVerdictsAndTheResidualsAreNotSaved) {
   transport_.Hold(ServerId{1}, true);
   client_->Stop();
   EXPECT_EQ(Train(step, Values(1, 0.5)).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(client_->SaveState(),
+  EXPECT_EQ(client_->state().Save(),
             absl::FailedPreconditionError("step 0: not all pushes have a verdict"));
   EXPECT_TRUE(client_->Leave().ok());
 }
@@ -849,19 +849,19 @@ TEST_F(RollbackTest, AGenerationHasTheCodecThatTheLeadNames) {
   };
   servers_[0]->set_push_candidate(0, Step{0});
   ASSERT_EQ(*Join(), Step{0});
-  EXPECT_EQ(client_->trial(), Step{0});
+  EXPECT_EQ(client_->trials().first_step(), Step{0});
   SaveCheckpoint();
   ASSERT_EQ(*Train(Step{0}, GradientOf(Step{0})), Step{1});
   EXPECT_THAT(codecs(), ElementsAre(CodecId::kFp32));
-  EXPECT_EQ(client_->StopErrorMeasurement(), std::nullopt);
-  client_->StartErrorMeasurement();
-  EXPECT_EQ(client_->StopErrorMeasurement(), 0.0) << "no pushes";
-  client_->StartErrorMeasurement();
+  EXPECT_EQ(client_->trials().StopErrorMeasurement(), std::nullopt);
+  client_->trials().StartErrorMeasurement();
+  EXPECT_EQ(client_->trials().StopErrorMeasurement(), 0.0) << "no pushes";
+  client_->trials().StartErrorMeasurement();
   PrecisionTest test;
   test.set_step(1);
   test.set_accuracy(0.5);
-  client_->ReportTest(test);
-  ASSERT_TRUE(client_->RefreshLive().ok());
+  client_->trials().Report(test);
+  ASSERT_TRUE(client_->members().Refresh().ok());
   ASSERT_EQ(servers_[0]->tests().size(), 1u);
   EXPECT_EQ(servers_[0]->tests()[0].accuracy(), 0.5);
   EXPECT_TRUE(servers_[1]->tests().empty()) << "only the lead gets tests";
@@ -869,13 +869,13 @@ TEST_F(RollbackTest, AGenerationHasTheCodecThatTheLeadNames) {
   servers_[0]->set_push_candidate(1, std::nullopt);
   RollBackAndWait(2);
   ASSERT_EQ(*Join(), Step{0});
-  EXPECT_EQ(client_->trial(), std::nullopt);
-  EXPECT_EQ(client_->StopErrorMeasurement(), std::nullopt) << "another generation";
-  client_->StartErrorMeasurement();
+  EXPECT_EQ(client_->trials().first_step(), std::nullopt);
+  EXPECT_EQ(client_->trials().StopErrorMeasurement(), std::nullopt) << "another generation";
+  client_->trials().StartErrorMeasurement();
   ASSERT_EQ(*Train(Step{0}, GradientOf(Step{0})), Step{1});
   EXPECT_THAT(codecs(), Contains(CodecId::kInt8));
-  EXPECT_GT(client_->StopErrorMeasurement(), 0.0);
-  ASSERT_TRUE(client_->RefreshLive().ok());
+  EXPECT_GT(client_->trials().StopErrorMeasurement(), 0.0);
+  ASSERT_TRUE(client_->members().Refresh().ok());
   EXPECT_TRUE(servers_[0]->tests().empty()) << "they belong to the former generation";
 
   servers_[0]->set_push_candidate(2, std::nullopt);
@@ -949,7 +949,7 @@ TEST_F(RollbackTest, ARollbackEndsTheWaitForOtherWorkers) {
     while (client_->waiting().empty()) std::this_thread::yield();
     RollBack(2);
   });
-  EXPECT_EQ(client_->WaitUntilAlone(), rolled_back_);
+  EXPECT_EQ(client_->members().WaitUntilAlone(), rolled_back_);
   other.join();
   FollowToStepSix(2);
 }
@@ -1172,8 +1172,8 @@ class StateTest : public RollbackTest {
   // Saves the state before STEP, the next step, and expects the mass of the gradients of STEPS.
   void ExpectConserved(const std::vector<uint64_t>& steps, uint64_t step, const Tensors& dropped) {
     ASSERT_TRUE(client_->WaitAll().ok());
-    ASSERT_TRUE(client_->SaveState().ok());
-    ExpectMass(steps, *client_->ReadMasters(), step, dropped);
+    ASSERT_TRUE(client_->state().Save().ok());
+    ExpectMass(steps, *client_->masters().Read(), step, dropped);
   }
 
   const Tensors nothing_ = Values(0, 0);
@@ -1185,13 +1185,13 @@ TEST_F(StateTest, AfterARollbackTheResidualsOfItsStepAreRestored) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{2});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   SaveCheckpoint();
   TrainUntil(Step{2}, Step{4});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   RollBackAndWait(2);
   ASSERT_EQ(*Join(), Step{2});
-  EXPECT_THAT(client_->residual_start(), HasSubstr("residuals-2: saved before step 2, restored"));
+  EXPECT_THAT(client_->state().restored(), HasSubstr("residuals-2: saved before step 2, restored"));
   EXPECT_THAT(Names(), ElementsAre("residuals-2")) << "later states belong to lost steps";
   TrainUntil(Step{2}, Step{6});
   ExpectConserved({0, 1, 2, 3, 4, 5}, 6, nothing_);
@@ -1202,7 +1202,7 @@ TEST_F(StateTest, AfterARollbackToAStepWithoutASavedStateTheResidualsAreDropped)
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{2});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   const Tensors dropped = ResidualsOf(2);
   std::filesystem::remove(PathOf(2));
   SaveCheckpoint();
@@ -1210,7 +1210,7 @@ TEST_F(StateTest, AfterARollbackToAStepWithoutASavedStateTheResidualsAreDropped)
   RollBackAndWait(2);
   ASSERT_EQ(*Join(), Step{2});
   EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
-  EXPECT_EQ(client_->residual_start(),
+  EXPECT_EQ(client_->state().restored(),
             dir_ + "/worker-0: no file yet; the residuals of 4 shards are dropped");
   TrainUntil(Step{2}, Step{6});
   ExpectConserved({0, 1, 2, 3, 4, 5}, 6, dropped);
@@ -1224,18 +1224,18 @@ TEST_F(StateTest, WithoutAFolderARollbackDropsTheResiduals) {
   RollBackAndWait(2);
   ASSERT_EQ(*Join(), Step{2});
   EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
-  EXPECT_FALSE(client_->StateIsDue());
-  EXPECT_TRUE(client_->SaveState().ok()) << "does nothing";
+  EXPECT_FALSE(client_->state().IsDue());
+  EXPECT_TRUE(client_->state().Save().ok()) << "does nothing";
 }
 
 TEST_F(StateTest, ANewProcessRestoresTheResidualsOfItsNextStep) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{2});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{3}) << "the open round finishes without the new process";
-  EXPECT_THAT(client_->residual_start(), HasSubstr("residuals-2: saved before step 2, restored"));
+  EXPECT_THAT(client_->state().restored(), HasSubstr("residuals-2: saved before step 2, restored"));
   TrainUntil(Step{3}, Step{6});
   ExpectConserved({0, 1, 3, 4, 5}, 6, nothing_);
   EXPECT_EQ(client_->counters().dropped_residuals(), 0u);
@@ -1245,15 +1245,15 @@ TEST_F(StateTest, ANewProcessDropsResidualsAfterWhichWasPushed) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{2});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   TrainUntil(Step{2}, Step{3});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   const Tensors dropped = ResidualsOf(3);
   std::filesystem::remove(PathOf(3));
   std::filesystem::remove(LivePath());
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{4});
-  EXPECT_THAT(client_->residual_start(),
+  EXPECT_THAT(client_->state().restored(),
               HasSubstr("not restored: the worker has pushed up to step 3 since"));
   EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
   TrainUntil(Step{4}, Step{6});
@@ -1267,7 +1267,7 @@ TEST_F(StateTest, ANewProcessRestoresWhatAnEndedOneHasLeft) {
   TrainUntil(Step{0}, Step{3});
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{4});
-  EXPECT_EQ(client_->residual_start(),
+  EXPECT_EQ(client_->state().restored(),
             dir_ + "/worker-0: no file yet; " + LivePath() + ": restored for 5 of 5 shards");
   TrainUntil(Step{4}, Step{6});
   ExpectConserved({0, 1, 2, 4, 5}, 6, nothing_);
@@ -1278,14 +1278,14 @@ TEST_F(StateTest, WhatAnEndedProcessHasLeftBeforeTheServersWentBackIsDropped) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{3});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   const Tensors dropped = ResidualsOf(3);
   std::filesystem::remove(PathOf(3));
   SaveCheckpoint();
   RollBack(3);
   MakeLossy(/*saves=*/true);
   const Step first = *Join();
-  EXPECT_THAT(client_->residual_start(), HasSubstr("the residuals of 4 shards are dropped"));
+  EXPECT_THAT(client_->state().restored(), HasSubstr("the residuals of 4 shards are dropped"));
   EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
   TrainUntil(first, Step{6});
   std::vector<uint64_t> steps = {0, 1, 2};
@@ -1297,13 +1297,13 @@ TEST_F(StateTest, ADamagedFileOfAnEndedProcessIsNotUsed) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{3});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   const Tensors dropped = ResidualsOf(3);
   std::filesystem::remove(PathOf(3));
   std::filesystem::resize_file(LivePath(), 4096 + 100);
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{4});
-  EXPECT_THAT(client_->residual_start(), HasSubstr("are lost; " + LivePath() + ": truncated"));
+  EXPECT_THAT(client_->state().restored(), HasSubstr("are lost; " + LivePath() + ": truncated"));
   TrainUntil(Step{4}, Step{6});
   ExpectConserved({0, 1, 2, 4, 5}, 6, dropped);
 }
@@ -1315,7 +1315,7 @@ TEST_F(StateTest, AProcessWithoutAFileOfItsOwnRestoresAndRemovesTheFormerOne) {
   std::filesystem::create_directories(LivePath() + ".new/obstacle");
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{4});
-  EXPECT_THAT(client_->residual_start(), HasSubstr(": restored for 5 of 5 shards"));
+  EXPECT_THAT(client_->state().restored(), HasSubstr(": restored for 5 of 5 shards"));
   EXPECT_FALSE(std::filesystem::exists(LivePath()));
   TrainUntil(Step{4}, Step{6});
   ExpectConserved({0, 1, 2, 4, 5}, 6, nothing_);
@@ -1324,12 +1324,12 @@ TEST_F(StateTest, AProcessWithoutAFileOfItsOwnRestoresAndRemovesTheFormerOne) {
 TEST_F(StateTest, TheStateIsDueOnlyBeforeTheAnnouncedStep) {
   MakeLossy(/*saves=*/true);
   Step step = *Join();
-  EXPECT_FALSE(client_->StateIsDue()) << "no step is announced";
+  EXPECT_FALSE(client_->state().IsDue()) << "no step is announced";
   for (const auto& server : servers_) server->set_checkpoint_step(Step{3});
-  ASSERT_TRUE(client_->RefreshLive().ok());
+  ASSERT_TRUE(client_->members().Refresh().ok());
   std::vector<bool> due;
   for (; step < Step{6}; ++step) {
-    due.push_back(client_->StateIsDue());
+    due.push_back(client_->state().IsDue());
     ASSERT_TRUE(Train(step, GradientOf(step)).ok());
   }
   EXPECT_THAT(due, ElementsAre(false, false, false, true, false, false));
@@ -1340,26 +1340,26 @@ TEST_F(StateTest, AnAnnouncementThatArrivesTooLateSavesNothing) {
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{4});
   servers_[0]->set_checkpoint_step(Step{3});
-  ASSERT_TRUE(client_->RefreshLive().ok());
-  EXPECT_FALSE(client_->StateIsDue());
+  ASSERT_TRUE(client_->members().Refresh().ok());
+  EXPECT_FALSE(client_->state().IsDue());
 }
 
 TEST_F(StateTest, AStateIsWrittenInTheBackgroundAsItWasAtTheCall) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
   TrainUntil(Step{0}, Step{2});
-  const Tensors masters = *client_->ReadMasters();
+  const Tensors masters = *client_->masters().Read();
   absl::Notification go_on;
   std::string beside;
-  ASSERT_TRUE(client_
-                  ->StartSaveState([&](const std::string& path) {
+  ASSERT_TRUE(client_->state()
+                  .StartSave([&](const std::string& path) {
                     beside = path;
                     go_on.WaitForNotification();
                     return absl::OkStatus();
                   })
                   .ok());
   TrainUntil(Step{2}, Step{4});
-  EXPECT_EQ(client_->StartSaveState(),
+  EXPECT_EQ(client_->state().StartSave(),
             absl::UnavailableError(PathOf(4) + ": not saved, because an earlier state is still "
                                                "being written"));
   go_on.Notify();
@@ -1372,12 +1372,12 @@ TEST_F(StateTest, AStateIsWrittenInTheBackgroundAsItWasAtTheCall) {
 TEST_F(StateTest, AWriteThatFailsInTheBackgroundKeepsTheOlderStates) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   TrainUntil(Step{0}, Step{1});
   std::filesystem::create_directories(PathOf(1));
-  EXPECT_TRUE(client_->StartSaveState().ok());
+  EXPECT_TRUE(client_->state().StartSave().ok());
   TrainUntil(Step{1}, Step{2});
-  EXPECT_TRUE(client_->SaveState().ok());
+  EXPECT_TRUE(client_->state().Save().ok());
   EXPECT_THAT(Names(), UnorderedElementsAre("residuals-0", "residuals-1", "residuals-2"));
   EXPECT_TRUE(std::filesystem::is_directory(PathOf(1)));
 }
@@ -1386,7 +1386,7 @@ TEST_F(StateTest, TheNewestThreeStatesAreKept) {
   MakeLossy(/*saves=*/true);
   Step step = *Join();
   for (; step < Step{5}; ++step) {
-    ASSERT_TRUE(client_->SaveState().ok());
+    ASSERT_TRUE(client_->state().Save().ok());
     ASSERT_TRUE(Train(step, GradientOf(step)).ok());
   }
   EXPECT_THAT(Names(), UnorderedElementsAre("residuals-2", "residuals-3", "residuals-4"));
@@ -1395,7 +1395,7 @@ TEST_F(StateTest, TheNewestThreeStatesAreKept) {
 TEST_F(StateTest, ADamagedStateEndsTheJoin) {
   MakeLossy(/*saves=*/true);
   ASSERT_EQ(*Join(), Step{0});
-  ASSERT_TRUE(client_->SaveState().ok());
+  ASSERT_TRUE(client_->state().Save().ok());
   std::ofstream(PathOf(0), std::ios::app) << "x";
   MakeLossy(/*saves=*/true);
   EXPECT_TRUE(absl::IsDataLoss(Join().status()));

@@ -184,8 +184,8 @@ TEST(ResidualTest, ResidualsOfAnotherRunAreNotRestored) {
     options.state_dir = path;
     SmallWorker worker(cluster, 0, options);
     worker.Join();
-    EXPECT_TRUE(worker.client().SaveState().ok());
-    return worker.client().residual_start();
+    EXPECT_TRUE(worker.client().state().Save().ok());
+    return worker.client().state().restored();
   };
   EXPECT_THAT(join(RunId{1}), HasSubstr("no file yet"));
   EXPECT_THAT(join(RunId{1}), HasSubstr("restored"));

@@ -63,16 +63,16 @@ TEST(DrainTest, TheLastStepAppliesTheWholeResidual) {
   SmallWorker worker(cluster, 0, TopK());
   Tensors expected = InitialValues();
   const Step step = Train(worker, expected);
-  const double residual = *worker.client().ResidualNorm();
+  const double residual = *worker.client().draining().ResidualNorm();
   EXPECT_GT(residual, 100);
   EXPECT_EQ(residual, Missing(expected, cluster.Masters()));
 
   worker.client().Stop();
-  EXPECT_TRUE(*worker.client().StartDraining(absl::ZeroDuration()));
+  EXPECT_TRUE(*worker.client().draining().Start(absl::ZeroDuration()));
   TrainOneMore(worker, step, expected);
-  EXPECT_EQ(*worker.client().ResidualNorm(), 0);
+  EXPECT_EQ(*worker.client().draining().ResidualNorm(), 0);
   EXPECT_EQ(cluster.Masters(), expected);
-  EXPECT_FALSE(*worker.client().StartDraining(absl::ZeroDuration())) << "no residual is left";
+  EXPECT_FALSE(*worker.client().draining().Start(absl::ZeroDuration())) << "no residual is left";
   EXPECT_TRUE(worker.client().Leave().ok());
 }
 
@@ -83,7 +83,7 @@ TEST(DrainTest, AStepMayBeBegunAgainAsTheLastOne) {
   const Step step = Train(worker, expected);
   worker.client().BeginStep(step, kExamples);
   worker.client().Stop();
-  EXPECT_TRUE(*worker.client().StartDraining(absl::ZeroDuration()));
+  EXPECT_TRUE(*worker.client().draining().Start(absl::ZeroDuration()));
   TrainOneMore(worker, step, expected);
   EXPECT_EQ(cluster.Masters(), expected);
 }
@@ -96,9 +96,9 @@ TEST(DrainTest, MomentumIsNoPartOfTheResidual) {
   Tensors ignored = InitialValues();
   const Step step = Train(worker, ignored);
   worker.client().Stop();
-  EXPECT_TRUE(*worker.client().StartDraining(absl::ZeroDuration()));
+  EXPECT_TRUE(*worker.client().draining().Start(absl::ZeroDuration()));
   TrainOneMore(worker, step, ignored);
-  EXPECT_EQ(*worker.client().ResidualNorm(), 0);
+  EXPECT_EQ(*worker.client().draining().ResidualNorm(), 0);
 }
 
 TEST(DrainTest, AWorkerWithoutTimeKeepsItsResidualAndKnowsItsNorm) {
@@ -107,8 +107,8 @@ TEST(DrainTest, AWorkerWithoutTimeKeepsItsResidualAndKnowsItsNorm) {
   Tensors expected = InitialValues();
   Train(worker, expected);
   worker.client().Stop();
-  EXPECT_FALSE(*worker.client().StartDraining(absl::Hours(1)));
-  EXPECT_EQ(*worker.client().ResidualNorm(), Missing(expected, cluster.Masters()));
+  EXPECT_FALSE(*worker.client().draining().Start(absl::Hours(1)));
+  EXPECT_EQ(*worker.client().draining().ResidualNorm(), Missing(expected, cluster.Masters()));
   EXPECT_TRUE(worker.client().Leave().ok());
 }
 
@@ -118,7 +118,7 @@ TEST(DrainTest, AWorkerWithoutResidualNeedsNoFurtherStep) {
   Tensors expected = InitialValues();
   Train(worker, expected);
   worker.client().Stop();
-  EXPECT_FALSE(*worker.client().StartDraining(absl::ZeroDuration()));
+  EXPECT_FALSE(*worker.client().draining().Start(absl::ZeroDuration()));
   EXPECT_EQ(cluster.Masters(), expected);
 }
 
@@ -130,9 +130,9 @@ TEST(DrainTest, ValuesThatAServerReturnsAfterTheLastStepCountAsResidual) {
   Tensors expected = InitialValues();
   const Step step = Train(worker, expected);
   worker.client().Stop();
-  EXPECT_TRUE(*worker.client().StartDraining(absl::ZeroDuration()));
+  EXPECT_TRUE(*worker.client().draining().Start(absl::ZeroDuration()));
   TrainOneMore(worker, step, expected);
-  const double residual = *worker.client().ResidualNorm();
+  const double residual = *worker.client().draining().ResidualNorm();
   EXPECT_GT(residual, 0);
   EXPECT_EQ(residual, Missing(expected, cluster.Masters()));
 }
@@ -148,13 +148,13 @@ TEST(DrainTest, ADrainingWorkerThatWaitsForALostServerEnds) {
   worker.transport().Refuse(ServerId{1}, true);
   worker.client().Stop();
   // On a slow machine, the time may be over already.
-  if (*worker.client().StartDraining(absl::ZeroDuration())) {
+  if (*worker.client().draining().Start(absl::ZeroDuration())) {
     const Tensors gradient = Gradient(0, step.value);
     worker.client().BeginStep(step, kExamples);
     for (uint32_t t = 0; t < gradient.size(); ++t) worker.client().Ready(t, gradient[t]);
     EXPECT_EQ(worker.client().NextStep().status().code(), absl::StatusCode::kCancelled);
   }
-  EXPECT_GT(*worker.client().ResidualNorm(), 0);
+  EXPECT_GT(*worker.client().draining().ResidualNorm(), 0);
   EXPECT_EQ(worker.client().Leave().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -193,7 +193,7 @@ class StopTest : public ::testing::Test {
     for (size_t w = 0; w < workers_.size(); ++w) {
       threads.emplace_back([&, w] {
         workers_[w]->client().Stop();
-        const auto stop = workers_[w]->client().AwaitCommonStop(absl::Minutes(1));
+        const auto stop = workers_[w]->client().draining().AwaitCommonStop(absl::Minutes(1));
         EXPECT_TRUE(stop.ok()) << stop.status();
         stops[w] = stop.value_or(std::nullopt);
       });
@@ -206,7 +206,7 @@ class StopTest : public ::testing::Test {
   std::vector<double> SaveAndLeave() {
     std::vector<double> norms = Norms();
     for (const auto& worker : workers_) {
-      EXPECT_TRUE(worker->client().SaveState().ok());
+      EXPECT_TRUE(worker->client().state().Save().ok());
       EXPECT_TRUE(worker->client().Leave().ok());
     }
     return norms;
@@ -214,7 +214,8 @@ class StopTest : public ::testing::Test {
 
   std::vector<double> Norms() {
     std::vector<double> norms;
-    for (const auto& worker : workers_) norms.push_back(*worker->client().ResidualNorm());
+    for (const auto& worker : workers_)
+      norms.push_back(*worker->client().draining().ResidualNorm());
     return norms;
   }
 
@@ -258,7 +259,7 @@ TEST_F(StopTest, InAsyncNoValueIsLost) {
   EXPECT_EQ(Norms(), norms);
   for (const uint32_t w : {0u, 1u}) {
     workers_[w]->client().Stop();
-    EXPECT_TRUE(*workers_[w]->client().StartDraining(absl::ZeroDuration()));
+    EXPECT_TRUE(*workers_[w]->client().draining().Start(absl::ZeroDuration()));
     Push(w, steps[w].value);
     workers_[w]->Next();
   }
@@ -289,7 +290,8 @@ TEST_F(StopTest, AWorkerThatStopsAloneIsToldNoStep) {
   for (const uint32_t w : {0u, 1u}) Push(w, 0);
   for (const uint32_t w : {0u, 1u}) workers_[w]->Next();
   workers_[0]->client().Stop();
-  EXPECT_EQ(*workers_[0]->client().AwaitCommonStop(absl::Milliseconds(200)), std::nullopt);
+  EXPECT_EQ(*workers_[0]->client().draining().AwaitCommonStop(absl::Milliseconds(200)),
+            std::nullopt);
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ class DealtWorker {
         step_ = step.value;
       }
       gate_.Pass(step);
-      const auto deals = client.WaitDealt(step, sampler_.deal_count());
+      const auto deals = client.deals().Wait(step, sampler_.deal_count());
       ASSERT_TRUE(deals.ok()) << deals.status();
       for (const Deal& deal : *deals) sampler_.Add(deal);
       for (; expected < step; expected = expected + 1) {
@@ -123,7 +123,7 @@ class DealtWorker {
       }
       const uint64_t epoch = sampler_.epoch(step);
       const Step begin = sampler_.EpochBegin(epoch);
-      if (begin <= step) client.BeginEpoch(epoch, begin);
+      if (begin <= step) client.deals().BeginEpoch(epoch, begin);
       if (sampler_.epoch(step) >= kEpochs || step.value >= leave_before_) break;
       const auto examples = sampler_.Batch(step);
       const std::vector<uint32_t> batch(examples.begin(), examples.end());

@@ -89,7 +89,7 @@ TEST_P(GtopkReturnsTest, AllGradientMassIsAppliedOrInResiduals) {
       Subtract(produced, -1, momentum);
     }
     SmallWorker& worker = w == 0 ? a : b;
-    ASSERT_TRUE(worker.client().SaveState().ok());
+    ASSERT_TRUE(worker.client().state().Save().ok());
     Subtract(pending, -1, ReadResidualTensors(PathOf(w), WorkerId{w}, worker.client().partition()));
     EXPECT_EQ(worker.client().counters().lost_gtopk_returns(), 0u);
   }
@@ -146,7 +146,7 @@ TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   Step step = a.Join();
   ASSERT_EQ(b->Join(), step);
   for (; step < Step{6}; ++step) round(step, b.get());
-  ASSERT_TRUE(b->client().SaveState().ok());
+  ASSERT_TRUE(b->client().state().Save().ok());
   b.reset();
   cluster.clock().Advance(kLease * 0.6);
   cluster.AwaitHeard(0);
@@ -160,8 +160,8 @@ TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   ASSERT_TRUE(again.client().WaitAll().ok());
   for (; step < Step{14}; ++step) round(step, &again);
 
-  ASSERT_TRUE(a.client().SaveState().ok());
-  ASSERT_TRUE(again.client().SaveState().ok());
+  ASSERT_TRUE(a.client().state().Save().ok());
+  ASSERT_TRUE(again.client().state().Save().ok());
   Subtract(pending, -1, ReadResidualTensors(path + "0", WorkerId{0}, a.client().partition()));
   Subtract(pending, -1, ReadResidualTensors(path + "1", WorkerId{1}, a.client().partition()));
   EXPECT_GT(ExpectConserved(produced, applied, pending), 1) << "nothing was applied";

@@ -54,9 +54,9 @@ class KilledWorkerTest : public testing::Test {
     const std::vector<std::span<const float>> spans(initial.begin(), initial.end());
     const absl::StatusOr<Step> next = client->Join(spans);
     ASSERT_TRUE(next.ok()) << next.status();
-    ASSERT_TRUE(client->SaveState().ok());
+    ASSERT_TRUE(client->state().Save().ok());
     const Tensors residual = ReadResidualTensors(state_dir, WorkerId{0}, client->partition());
-    const auto masters = client->ReadMasters();
+    const auto masters = client->masters().Read();
     ASSERT_TRUE(masters.ok()) << masters.status();
     // The servers have finished the steps before this one, or one step less.
     Sums sums(next->value);

@@ -78,7 +78,7 @@ TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
     before = after;
     late_count = 0;
   }
-  ASSERT_TRUE(sparse.client().SaveState().ok());
+  ASSERT_TRUE(sparse.client().state().Save().ok());
   const Tensors pending = ReadResidualTensors(path_, WorkerId{1}, sparse.client().partition());
   float largest = 0;
   for (size_t t = 0; t < pending.size(); ++t) {
@@ -109,14 +109,14 @@ TEST_F(SparseClusterTest, RestoredResidualsGiveTheSameModelAsAnUninterruptedRun)
   {
     SmallWorker first(interrupted, 0, Sparse());
     step = first.Join();
-    EXPECT_THAT(first.client().residual_start(), HasSubstr("no file yet"));
+    EXPECT_THAT(first.client().state().restored(), HasSubstr("no file yet"));
     for (uint64_t i = 0; i < 5; ++i) PushNumber(first, step, i);
-    ASSERT_TRUE(first.client().SaveState().ok());
+    ASSERT_TRUE(first.client().state().Save().ok());
     ASSERT_TRUE(first.client().Leave().ok());
   }
   SmallWorker second(interrupted, 0, Sparse());
   step = second.Join();
-  EXPECT_THAT(second.client().residual_start(), HasSubstr("saved before step 5, restored"));
+  EXPECT_THAT(second.client().state().restored(), HasSubstr("saved before step 5, restored"));
   for (uint64_t i = 5; i < 10; ++i) PushNumber(second, step, i);
   EXPECT_EQ(interrupted.Masters(), steady.Masters());
 }
@@ -127,7 +127,7 @@ TEST_F(SparseClusterTest, OutdatedResidualFileIsNotApplied) {
     SmallWorker killed(cluster, 0, Sparse());
     Step step = killed.Join();
     PushNumber(killed, step, 0);
-    ASSERT_TRUE(killed.client().SaveState().ok());
+    ASSERT_TRUE(killed.client().state().Save().ok());
     PushNumber(killed, step, 1);
   }
   // As after a loss of power, the file of the process's memory is lost, too.
@@ -137,9 +137,9 @@ TEST_F(SparseClusterTest, OutdatedResidualFileIsNotApplied) {
   SmallWorker again(cluster, 0, Sparse());
   again.Join();
   EXPECT_THAT(
-      again.client().residual_start(),
+      again.client().state().restored(),
       HasSubstr("saved before step 1, not restored: the worker has pushed up to step 2 since"));
-  ASSERT_TRUE(again.client().SaveState().ok());
+  ASSERT_TRUE(again.client().state().Save().ok());
   EXPECT_EQ(ReadResidualTensors(path_, WorkerId{0}, again.client().partition()), Zeros());
 }
 
@@ -150,20 +150,20 @@ TEST_F(SparseClusterTest, RejoinWithoutAFileReportsLostResiduals) {
   {
     SmallWorker first(cluster, 0, options);
     Step step = first.Join();
-    EXPECT_EQ(first.client().residual_start(), "");
+    EXPECT_EQ(first.client().state().restored(), "");
     PushNumber(first, step, 0);
     ASSERT_TRUE(first.client().Leave().ok());
   }
   SmallWorker second(cluster, 0, options);
   second.Join();
-  EXPECT_THAT(second.client().residual_start(), HasSubstr("are lost"));
+  EXPECT_THAT(second.client().state().restored(), HasSubstr("are lost"));
 }
 
 TEST_F(SparseClusterTest, ResidualFileOfAnotherWorkerFailsTheJoin) {
   SmallCluster cluster(Rule::Sync(2));
   SmallWorker zero(cluster, 0, Sparse());
   zero.Join();
-  ASSERT_TRUE(zero.client().SaveState().ok());
+  ASSERT_TRUE(zero.client().state().Save().ok());
   std::filesystem::copy(path_ + "/worker-0", path_ + "/worker-1");
   SmallWorker one(cluster, 1, Sparse());
   const Tensors initial = InitialValues();

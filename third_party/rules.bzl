@@ -3,7 +3,7 @@ depend on Abseil."""
 
 _ABSL = "//third_party/system:absl"
 
-def tw_library(name, srcs = None, hdrs = None, deps = [], test_deps = None, test_size = "medium", test_tags = [], testonly = False, **kwargs):
+def tw_library(name, srcs = None, hdrs = None, deps = [], test_deps = None, test_size = "medium", test_tags = [], **kwargs):
     """A cc_library of NAME.h and NAME.cc, as far as these files exist and SRCS or HDRS do not say otherwise.
 
     Args:
@@ -14,12 +14,10 @@ def tw_library(name, srcs = None, hdrs = None, deps = [], test_deps = None, test
       test_deps: if not None, NAME_test is a tw_test that depends on NAME and on these libraries.
       test_size: size of the test.
       test_tags: tags of the test.
-      testonly: as in cc_library.
       **kwargs: further arguments of cc_library.
     """
     native.cc_library(
         name = name,
-        testonly = testonly,
         srcs = native.glob([name + ".cc"]) if srcs == None else srcs,
         hdrs = native.glob([name + ".h"]) if hdrs == None else hdrs,
         deps = deps + [_ABSL],

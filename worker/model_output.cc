@@ -12,7 +12,7 @@ namespace thinwire {
 
 absl::StatusOr<BatchResult> TestServerParameters(Client& client, Model& model, const Dataset& test,
                                                  ModelParameters& parameters) {
-  ASSIGN_OR_RETURN(parameters, client.ReadAverages());
+  ASSIGN_OR_RETURN(parameters, client.masters().ReadAverages());
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     model.Bind(i, parameters[i], Model::Place::kHost);
   }

@@ -44,7 +44,7 @@ using ModelParameters = std::vector<std::vector<float>>;
 
 // Reads the masters, or their averages, from the servers into PARAMETERS and returns the result of
 // MODEL on TEST with them. Afterwards the model uses the client's replica again. Errors: those of
-// Client::ReadAverages and of the model.
+// Masters::ReadAverages and of the model.
 absl::StatusOr<BatchResult> TestServerParameters(Client& client, Model& model, const Dataset& test,
                                                  ModelParameters& parameters);
 

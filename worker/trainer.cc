@@ -99,7 +99,7 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
     return options_.stop_on_divergence && divergence_.loss_is_lost() && !IsInTrial(next_);
   };
   RETURN_IF_ERROR(TestTrial(next_));
-  while (!is_over(next_) && !lost() && !stop_requested() && !parts_.client.retired()) {
+  while (!is_over(next_) && !lost() && !stop_requested() && !parts_.client.members().retired()) {
     const Step step = next_;
     ASSIGN_OR_RETURN(next_, TrainStep(step));
     ReportStep(step);
@@ -152,12 +152,12 @@ absl::StatusOr<Step> Trainer::Join() {
     parts_.events.Write(std::move(event));
   }
   LOG(INFO) << "joined at step " << step << " of " << end << ", device " << options_.device;
-  if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
+  if (const std::string& text = parts_.client.state().restored(); !text.empty()) LOG(INFO) << text;
   RETURN_IF_ERROR(RestoreLossScale(step, follows_rollback));
   RETURN_IF_ERROR(RestoreTrainerState(step));
   // Saves the state once before training. If a file cannot be written, the worker fails now, when
   // there are no residuals to lose.
-  RETURN_IF_ERROR(parts_.client.SaveState(StateWriter(step)));
+  RETURN_IF_ERROR(parts_.client.state().Save(StateWriter(step)));
   // After the last step, the evaluating worker may wait until this worker leaves, and this worker's
   // parameters would wait for the evaluating worker.
   if (!is_over(step)) RETURN_IF_ERROR(AwaitParameters(step));
@@ -170,7 +170,7 @@ absl::StatusOr<Step> Trainer::Join() {
 absl::Status Trainer::AwaitDeals(Step step) {
   Sampler& sampler = parts_.sampler;
   ASSIGN_OR_RETURN(const std::vector<Deal> deals,
-                   parts_.client.WaitDealt(step, sampler.deal_count()));
+                   parts_.client.deals().Wait(step, sampler.deal_count()));
   for (const Deal& deal : deals) {
     sampler.Add(deal);
     LOG(INFO) << "from step " << deal.step() << " on, the examples are dealt among "
@@ -183,7 +183,7 @@ absl::Status Trainer::AwaitDeals(Step step) {
   const uint64_t epoch = sampler.epoch(step);
   // Deals up to STEP are known, so this beginning is final.
   if (const Step begin = sampler.EpochBegin(epoch); begin <= step) {
-    parts_.client.BeginEpoch(epoch, begin);
+    parts_.client.deals().BeginEpoch(epoch, begin);
   }
   return absl::OkStatus();
 }
@@ -246,7 +246,8 @@ absl::StatusOr<Step> Trainer::NextStep(Step step) {
 bool Trainer::StopTogether() {
   if (!options_.keeps_state) return false;
   const absl::Duration longest = kStopTime + absl::Seconds(Median(step_seconds_));
-  const absl::StatusOr<std::optional<Step>> stop = parts_.client.AwaitCommonStop(longest);
+  const absl::StatusOr<std::optional<Step>> stop =
+      parts_.client.draining().AwaitCommonStop(longest);
   if (!stop.ok()) {
     LOG(WARNING) << "does not know whether the other workers stop: " << stop.status().message();
     return false;
@@ -268,7 +269,7 @@ void Trainer::Drain() {
   absl::StatusOr<bool> drains = true;
   for (uint64_t late = 0; !is_over(next_) && AwaitDeals(next_).ok();) {
     late = parts_.client.counters().late_pushes();
-    drains = parts_.client.StartDraining(absl::Seconds(Median(step_seconds_)));
+    drains = parts_.client.draining().Start(absl::Seconds(Median(step_seconds_)));
     if (!drains.ok() || !*drains) break;
     const absl::StatusOr<Step> next = TrainStep(next_);
     if (!next.ok()) {
@@ -278,7 +279,7 @@ void Trainer::Drain() {
     next_ = *next;
     if (parts_.client.counters().late_pushes() == late) break;
   }
-  const absl::StatusOr<double> norm = parts_.client.ResidualNorm();
+  const absl::StatusOr<double> norm = parts_.client.draining().ResidualNorm();
   if (!norm.ok()) {
     LOG(WARNING) << "leaves with an unknown residual: " << norm.status().message();
     return;
@@ -414,7 +415,7 @@ absl::StatusOr<BatchResult> Trainer::TestParameters() {
 }
 
 bool Trainer::IsInTrial(Step step) const {
-  const std::optional<Step> begin = parts_.client.trial();
+  const std::optional<Step> begin = parts_.client.trials().first_step();
   if (!begin.has_value()) return false;
   const Step trial_end = *begin + trial_tests_->trial_steps();
   // The lead ends the trial at once if it is longer than the run.
@@ -422,7 +423,7 @@ bool Trainer::IsInTrial(Step step) const {
 }
 
 absl::Status Trainer::TestTrial(Step step) {
-  const std::optional<Step> begin = parts_.client.trial();
+  const std::optional<Step> begin = parts_.client.trials().first_step();
   if (!begin.has_value() || step < *begin) return absl::OkStatus();
   const uint64_t done = step - *begin;
   const Step trial_end = *begin + trial_tests_->trial_steps();
@@ -432,12 +433,12 @@ absl::Status Trainer::TestTrial(Step step) {
   RETURN_IF_ERROR(parts_.client.WaitAll());
   trial_tests_->Arrive(*begin, step, stopwatch_.elapsed());
   std::optional<double> error;
-  if (step == trial_end) error = parts_.client.StopErrorMeasurement();
-  if (trial_tests_->BeginsMeasuredParts(done)) parts_.client.StartErrorMeasurement();
+  if (step == trial_end) error = parts_.client.trials().StopErrorMeasurement();
+  if (trial_tests_->BeginsMeasuredParts(done)) parts_.client.trials().StartErrorMeasurement();
   // The evaluator may be lost while the other workers wait for the decision.
   ASSIGN_OR_RETURN(bool evaluates, Evaluates());
-  while (!evaluates && step == trial_end && !parts_.client.IsDealt(step)) {
-    RETURN_IF_ERROR(parts_.client.RefreshLive());
+  while (!evaluates && step == trial_end && !parts_.client.deals().IsDealt(step)) {
+    RETURN_IF_ERROR(parts_.client.members().Refresh());
     ASSIGN_OR_RETURN(evaluates, Evaluates());
   }
   if (!evaluates) return absl::OkStatus();
@@ -450,7 +451,7 @@ absl::Status Trainer::TestTrial(Step step) {
   }
   test.set_end(run_end.value);
   if (error.has_value()) test.set_encoding_error(*error);
-  parts_.client.ReportTest(test);
+  parts_.client.trials().Report(test);
   return absl::OkStatus();
 }
 
@@ -466,7 +467,7 @@ bool Trainer::IsUseless(const BatchResult& test) const {
 
 absl::Status Trainer::AwaitOthers() {
   stopwatch_.Stop();
-  RETURN_IF_ERROR(parts_.client.WaitUntilAlone());
+  RETURN_IF_ERROR(parts_.client.members().WaitUntilAlone());
   writes_output_ = true;
   return absl::OkStatus();
 }
@@ -504,7 +505,7 @@ absl::StatusOr<bool> Trainer::WriteOutput() {
 }
 
 absl::StatusOr<bool> Trainer::Evaluates() {
-  ASSIGN_OR_RETURN(const WorkerId evaluator, parts_.client.Evaluator());
+  ASSIGN_OR_RETURN(const WorkerId evaluator, parts_.client.members().Evaluator());
   return evaluator == options_.worker;
 }
 
@@ -544,7 +545,7 @@ std::string Trainer::DivergenceText() const {
 }
 
 absl::Status Trainer::RestoreLossScale(Step step, bool after_rollback) {
-  const client::StateFolder* const folder = parts_.client.state_folder();
+  const client::StateFolder* const folder = parts_.client.state().folder();
   if (!loss_scale_ || folder == nullptr) return absl::OkStatus();
   // Join has removed the states of steps above STEP.
   ASSIGN_OR_RETURN(const std::vector<Step> steps, folder->Steps());
@@ -560,7 +561,7 @@ absl::Status Trainer::RestoreLossScale(Step step, bool after_rollback) {
 }
 
 TrainerStateFile Trainer::StateFileOf(Step step) const {
-  return {TrainerStatePath(parts_.client.state_folder()->PathOf(step)), options_.job,
+  return {TrainerStatePath(parts_.client.state().folder()->PathOf(step)), options_.job,
           options_.worker, step};
 }
 
@@ -576,7 +577,7 @@ TrainerState Trainer::CurrentState() const {
 
 absl::Status Trainer::RestoreTrainerState(Step step) {
   const TrainerState present = CurrentState();
-  if (present == TrainerState() || parts_.client.state_folder() == nullptr) {
+  if (present == TrainerState() || parts_.client.state().folder() == nullptr) {
     return absl::OkStatus();
   }
   TrainerStateFile file = StateFileOf(step);
@@ -601,8 +602,8 @@ absl::Status Trainer::RestoreTrainerState(Step step) {
   return absl::OkStatus();
 }
 
-Client::WriteBeside Trainer::StateWriter(Step step) const {
-  if (parts_.client.state_folder() == nullptr) return nullptr;
+client::StateSaver::WriteBeside Trainer::StateWriter(Step step) const {
+  if (parts_.client.state().folder() == nullptr) return nullptr;
   std::optional<LossScale::State> scale;
   if (loss_scale_) scale = loss_scale_->state();
   return [file = StateFileOf(step), scale,
@@ -615,14 +616,14 @@ Client::WriteBeside Trainer::StateWriter(Step step) const {
 }
 
 void Trainer::SaveOrLog() {
-  const absl::Status saved = parts_.client.SaveState(StateWriter(next_));
+  const absl::Status saved = parts_.client.state().Save(StateWriter(next_));
   if (!saved.ok()) LOG(ERROR) << "state not saved: " << saved.message();
 }
 
 void Trainer::SaveIfDue() {
-  if (!parts_.client.StateIsDue()) return;
+  if (!parts_.client.state().IsDue()) return;
   // After an error, the next wait of the step returns it.
-  const absl::Status started = parts_.client.StartSaveState(StateWriter(next_));
+  const absl::Status started = parts_.client.state().StartSave(StateWriter(next_));
   if (started.ok()) return;
   if (const auto more = failure_lines_.Next(parts_.clock.Now())) {
     LOG(ERROR) << "state not saved: " << started.message() << *more;

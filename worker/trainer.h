@@ -28,7 +28,7 @@
 // The sampler says to which epoch a step belongs, and thus when the run is over; the number of
 // steps changes when examples are dealt anew (deal_plan.h). If the worker is behind the job,
 // NextStep skips steps. If NextStep skips the last step of an epoch, the worker finishes the epoch
-// after NextStep. The lead appoints the evaluator (Client::Evaluator), normally worker 0. At
+// after NextStep. The lead appoints the evaluator (Members::Evaluator), normally worker 0. At
 // the end of each epoch the evaluator computes the test accuracy of its own replica and buffers. If
 // the servers average the parameters, it reads the averages and tests them with its buffers. In the
 // async and ssp modes, other workers reach the end of the epoch at other times.
@@ -51,7 +51,7 @@
 // options. A loss that is not finite ends the worker's training after that step, if
 // `stop_on_divergence` is set.
 //
-// The worker's state, the residuals (Client::SaveState), the loss scale and the TrainerState, is
+// The worker's state, the residuals (StateSaver::Save), the loss scale and the TrainerState, is
 // saved after joining, before each step of which the servers make a checkpoint, and when `stop`
 // ends the training. The examples and the random numbers of a step depend only on the job's seed,
 // the worker and the step (sampler.h), so they are no state. Times in the worker's events are
@@ -263,7 +263,7 @@ class Trainer {
   TrainerState CurrentState() const;
   // Returns a function that saves copies of the present loss scale and TrainerState beside a
   // residual file of STEP.
-  Client::WriteBeside StateWriter(Step step) const;
+  client::StateSaver::WriteBeside StateWriter(Step step) const;
   // Saves the state. Logs an error instead of returning it.
   void SaveOrLog();
   // Starts to save the state if the servers make a checkpoint of the next step.

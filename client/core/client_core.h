@@ -85,7 +85,7 @@ class ClientCore {
   // Returns the incarnation, 0 before the first Join, and the run.
   Incarnation incarnation() const { return incarnation_; }
   RunId run() const { return run_; }
-  // Returns the first step of the trial in which the present generation began (Client::trial).
+  // Returns the first step of the trial in which the present generation began (Trials::first_step).
   std::optional<Step> trial() const { return trial_; }
   const ResidualRestore& restored() const { return restore_; }
 

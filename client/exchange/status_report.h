@@ -83,7 +83,7 @@ class StatusReport {
     waiting_ = std::move(waiting);
     wait_names_workers_ |= !waiting_.empty();
   }
-  // Records a test of the present trial (Client::ReportTest).
+  // Records a test of the present trial (Trials::Report).
   void AddTest(PrecisionTest test) {
     absl::MutexLock lock(&mu_);
     tests_.push_back(std::move(test));

@@ -52,7 +52,7 @@ struct ClientOptions {
   PushWarmup warmup;
   CorrectionOptions correction;
   double gradient_clip = 0;  // limit on the norm of the workers' summed gradients; 0: no limit
-  // The folder in which SaveState keeps the worker's state; empty: the state is not saved.
+  // The folder in which StateSaver keeps the worker's state; empty: the state is not saved.
   std::string state_dir;
   // The allocator of all arrays with one element per parameter: replica, residuals and momentum.
   // Must outlive the client.

@@ -5,10 +5,7 @@ def fuzz_target(name, deps):
     native.cc_test(
         name = name,
         size = "small",
-        srcs = [name + ".cc"] + select({
-            "//tests/fuzz:fuzzing": [],
-            "//conditions:default": ["random_inputs.cc"],
-        }),
+        srcs = [name + ".cc"],
         linkopts = select({
             "//tests/fuzz:fuzzing": ["-fsanitize=fuzzer"],
             "//conditions:default": [],
@@ -17,5 +14,8 @@ def fuzz_target(name, deps):
             "fuzz",
             "parses",
         ],
-        deps = deps,
+        deps = deps + select({
+            "//tests/fuzz:fuzzing": [],
+            "//conditions:default": [":random_inputs"],
+        }),
     )

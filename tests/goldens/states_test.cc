@@ -169,7 +169,7 @@ class StatesTest : public testing::Test {
     for (std::thread& thread : threads) thread.join();
     if (HasFatalFailure()) return 0;
     starts_.clear();
-    for (const auto& worker : workers) starts_.push_back(worker->client().residual_start());
+    for (const auto& worker : workers) starts_.push_back(worker->client().state().restored());
     TrainInOrder(spec, workers, part.last);
     if (part.changes_mode) {
       const ProcessResult mode =
@@ -177,13 +177,13 @@ class StatesTest : public testing::Test {
                                         "--set", "backup", "--backup", "1"});
       EXPECT_EQ(mode.exit, ExitStatus()) << mode.log << mode.output;
     }
-    const auto masters = workers[0]->client().ReadMasters();
+    const auto masters = workers[0]->client().masters().Read();
     EXPECT_TRUE(masters.ok()) << masters.status();
     for (uint32_t w = 0; w < workers.size(); ++w) {
       const auto save_scale = [&](const std::string& path) {
         return WriteLossScale({LossScalePath(path), spec.name, WorkerId{w}}, kLossScale);
       };
-      const absl::Status saved = workers[w]->client().SaveState(save_scale);
+      const absl::Status saved = workers[w]->client().state().Save(save_scale);
       EXPECT_TRUE(saved.ok()) << saved;
     }
     if (part.end == End::kStop) {
@@ -256,7 +256,7 @@ class StatesTest : public testing::Test {
 
   Daemons daemons_;
   int count_ = 0;
-  std::vector<std::string> starts_;  // Client::residual_start() of the workers of the last run
+  std::vector<std::string> starts_;  // StateSaver::restored() of the workers of the last run
 };
 
 // Writes a new folder states/N if the environment variable THINWIRE_NEW_STATES is N.
