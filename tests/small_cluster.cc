@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "client/encode/residual_file.h"
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/edge/direct_peers.h"
@@ -75,7 +75,7 @@ void Subtract(Tensors& tensors, float scale, const Tensors& values) {
 Tensors ReadResidualTensors(const std::string& state_dir, WorkerId worker,
                             const Partition& partition) {
   Tensors tensors = Zeros();
-  const auto folder = client::StateFolder::Open(state_dir, worker);
+  const auto folder = client::WorkerFolder::Open(state_dir, worker);
   const std::string path = folder->PathOf(folder->Steps()->back());
   const auto saved =
       client::ReadResiduals(path, {.job = ClientOptions().job, .worker = worker}, partition);

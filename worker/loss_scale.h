@@ -12,7 +12,7 @@
 // scale would only make more gradients underflow.
 //
 // The scale is saved in a file of its own, beside the residual file and at the same times
-// (client/encode/state_folder.h). A new process restores the scale even if it does not restore the
+// (client/encode/worker_folder.h). A new process restores the scale even if it does not restore the
 // residuals (docs/decisions/0056), because the scale is a tuned setting.
 //
 //   8 bytes "TWSCALE1" | job length u32 | job | worker u32 | scale f32 | good steps u64 |

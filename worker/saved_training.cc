@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 #include "common/status_macros.h"
 #include "worker/loss_scale.h"
 #include "worker/models/model.h"
@@ -34,7 +34,7 @@ void SavedTraining::SaveIfDue(Step step) {
 }
 
 absl::Status SavedTraining::RestoreLossScale(Step step, bool after_rollback) {
-  const client::StateFolder* const folder = parts_.client.state().folder();
+  const client::WorkerFolder* const folder = parts_.client.state().folder();
   if (numbers_.scale() == nullptr || folder == nullptr) return absl::OkStatus();
   // Join has removed the states of steps above STEP.
   ASSIGN_OR_RETURN(const std::vector<Step> steps, folder->Steps());

@@ -1,7 +1,7 @@
 // TrainerState: the state of a trainer that belongs to a step, besides the residuals and the loss
 // scale: the buffers of the model (the running moments of batch normalization) and the state of the
 // local optimizer. It is saved in a file beside the residual file, at the same times
-// (client/encode/state_folder.h). A process that begins at the step of the file restores it.
+// (client/encode/worker_folder.h). A process that begins at the step of the file restores it.
 //
 //   head     8 bytes "TWTRAIN1" | job length u32 | job | worker u32 | step u64
 //   buffers  count u32; each: name, type (length u32, bytes) | dimensions u32 | i64 each |

@@ -22,7 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 #include "client/testing/fake_server.h"
 #include "client/testing/in_process_transport.h"
 #include "common/codec/codec.h"
@@ -329,11 +329,11 @@ class TrainerTest : public ::testing::Test {
   DecayModel model_;
   // Returns the steps before which the state of worker 0 was saved.
   std::vector<Step> SavedSteps() const {
-    return client::StateFolder::Open(state_dir_, WorkerId{0})->Steps().value();
+    return client::WorkerFolder::Open(state_dir_, WorkerId{0})->Steps().value();
   }
   // Returns the path of the loss-scale file of STEP.
   std::string LossScalePathOf(uint64_t step) const {
-    const auto folder = client::StateFolder::Open(state_dir_, WorkerId{0});
+    const auto folder = client::WorkerFolder::Open(state_dir_, WorkerId{0});
     return LossScalePath(folder->PathOf(Step{step}));
   }
 
@@ -724,7 +724,7 @@ TEST_F(TrainerTest, ANewProcessContinuesWithTheSavedBuffersAndLocalOptimizer) {
   ASSERT_TRUE(Run({.examples = 32, .local = local, .stop_after = 0, .state_dir = state_dir_}).ok());
   EXPECT_THAT(model_.restored, ElementsAre(4));
   EXPECT_EQ(model_.reset_count, 0) << "the buffers need not be computed again";
-  const auto folder = client::StateFolder::Open(state_dir_, WorkerId{0});
+  const auto folder = client::WorkerFolder::Open(state_dir_, WorkerId{0});
   const TrainerStateFile file = {TrainerStatePath(folder->PathOf(SavedSteps().back())), "train",
                                  WorkerId{0}, SavedSteps().back()};
   const TrainerState expected = {.buffers = *model_.Buffers(),

@@ -20,8 +20,8 @@ ResidualOwner OwnerOf(const ClientOptions& options) {
 absl::Status ResidualRestore::Open() {
   files_.clear();
   if (options_.state_dir.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(StateFolder folder, StateFolder::Open(options_.state_dir, options_.worker));
-  folder_ = std::make_unique<const StateFolder>(std::move(folder));
+  ASSIGN_OR_RETURN(WorkerFolder folder, WorkerFolder::Open(options_.state_dir, options_.worker));
+  folder_ = std::make_unique<const WorkerFolder>(std::move(folder));
   ASSIGN_OR_RETURN(const std::vector<Step> steps, folder_->Steps());
   for (const Step step : steps) {
     const std::string path = folder_->PathOf(step);
@@ -34,7 +34,7 @@ absl::Status ResidualRestore::Open() {
 
 LiveResiduals* ResidualRestore::MakeLive() {
   if (options_.state_dir.empty()) return nullptr;
-  const auto folder = StateFolder::Open(options_.state_dir, options_.worker);
+  const auto folder = WorkerFolder::Open(options_.state_dir, options_.worker);
   if (!folder.ok()) return nullptr;  // Join returns the error
   auto live =
       LiveResiduals::Create(folder->LivePath(), options_.worker, partition_, options_.memory);

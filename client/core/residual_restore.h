@@ -13,7 +13,7 @@
 #include "client/encode/live_residuals.h"
 #include "client/encode/push_encoder.h"
 #include "client/encode/residual_file.h"
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 #include "client/options/client_options.h"
 #include "common/ids.h"
 #include "common/partition.h"
@@ -45,7 +45,7 @@ class ResidualRestore {
                        PushEncoder& encoder);
 
   // Returns the state folder; null before Open and without a folder.
-  const StateFolder* folder() const { return folder_.get(); }
+  const WorkerFolder* folder() const { return folder_.get(); }
   // Returns a text that says whether the last Restore has restored residuals, and why. Empty if the
   // worker has no state folder and no residuals are lost.
   const std::string& text() const { return text_; }
@@ -62,7 +62,7 @@ class ResidualRestore {
   const ClientOptions& options_;
   const Partition& partition_;
   std::unique_ptr<LiveResiduals> live_;  // null: the residuals end with the process
-  std::unique_ptr<const StateFolder> folder_;
+  std::unique_ptr<const WorkerFolder> folder_;
   std::vector<SavedPoint> files_;  // ascending
   std::string text_;
   uint64_t dropped_count_ = 0;

@@ -63,7 +63,7 @@ bool StateSaver::IsDue() const {
   return writer_ != nullptr && thread_.core->report().checkpoint_step() == thread_.next;
 }
 
-const StateFolder* StateSaver::folder() const { return thread_.core->restored().folder(); }
+const WorkerFolder* StateSaver::folder() const { return thread_.core->restored().folder(); }
 
 const std::string& StateSaver::restored() const { return thread_.core->restored().text(); }
 

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/residual_file.h"
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 #include "client/parts/core_thread.h"
 #include "common/time/executor.h"
 #include "common/time/log_limit.h"
@@ -49,7 +49,7 @@ class StateSaver {
   // step: the worker saves its state before BeginStep.
   bool IsDue() const;
   // Returns the state folder; null before Join and without a state folder.
-  const StateFolder* folder() const;
+  const WorkerFolder* folder() const;
   // Returns a text that says whether the last Join restored saved residuals, and why. The text is
   // empty if the worker has no state folder and no residuals are lost.
   const std::string& restored() const;

@@ -14,7 +14,7 @@
 #include "common/status_macros.h"
 #include "common/tensor_kind.h"
 #include "experiments/cluster/fastest_codecs.h"
-#include "experiments/cluster/run_record.h"
+#include "experiments/cluster/run_recorder.h"
 #include "server/edge/lead/precision_choice.h"
 
 namespace thinwire::lab {
@@ -33,7 +33,7 @@ std::vector<CodecSpec> CodecsOf(const KindArms& chosen, const LabCluster& cluste
 
 // A finished trial.
 struct FinishedTrial {
-  std::unique_ptr<RunRecord> record;
+  std::unique_ptr<RunRecorder> record;
   ClusterState end;
   Trial trial;
   double encoding_error = 0;
@@ -66,7 +66,7 @@ class AdaptiveRun {
   const RunControl& control_;
   const AdaptiveSpec& spec_;
   const std::vector<TensorKind> alone_;  // KindsChosenAlone
-  const std::unique_ptr<RunRecord> record_;
+  const std::unique_ptr<RunRecorder> record_;
   std::vector<bool> removed_;          // by arm
   std::optional<ClusterState> state_;  // nullopt: the initial state
   KindArms chosen_ = {};               // since the last decision

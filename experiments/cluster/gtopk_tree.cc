@@ -14,7 +14,7 @@ constexpr size_t kEntryBytes = 8;
 }  // namespace
 
 GtopkTree::GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-                     const CodecCosts& costs, VirtualTime& queue, Network& network,
+                     const CodecCosts& costs, VirtualTime& queue, LinkModel& network,
                      std::function<void(size_t worker)> done)
     : schedule_(std::move(schedule)),
       costs_(costs),

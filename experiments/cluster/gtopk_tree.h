@@ -25,20 +25,20 @@
 #include "common/time/executor.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
-#include "experiments/cluster/exchange.h"
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/peer_exchange.h"
 #include "experiments/peer_tree.h"
 
 namespace thinwire::lab {
 
 // Not thread-safe.
-class GtopkTree final : public Exchange {
+class GtopkTree final : public PeerExchange {
  public:
   // SCHEDULE gives the density of each step. COSTS: a worker encodes all its values once per step,
   // and decodes the entries of each message. Worker w is machine w of NETWORK. QUEUE and NETWORK
   // must outlive the tree. REQUIRES: WORKER_COUNT is a power of two.
   GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-            const CodecCosts& costs, VirtualTime& queue, Network& network,
+            const CodecCosts& costs, VirtualTime& queue, LinkModel& network,
             std::function<void(size_t worker)> done);
 
   void Begin(size_t worker) override;
@@ -70,7 +70,7 @@ class GtopkTree final : public Exchange {
 
   const client::PushSchedule schedule_;
   const CodecCosts costs_;
-  Network& network_;
+  LinkModel& network_;
   const std::function<void(size_t)> done_;
   Processors processors_;
   std::vector<Worker> workers_;

@@ -60,7 +60,7 @@ std::vector<std::vector<float>> RandomGradients(size_t worker_count, uint64_t st
 // are neither applied nor in a residual at the end, as a part of the magnitudes of all gradients.
 double MissingMass(size_t worker_count, uint64_t steps) {
   VirtualTime queue;
-  Network network(std::vector<LinkSpec>(worker_count), queue);
+  LinkModel network(std::vector<LinkSpec>(worker_count), queue);
   GtopkTree tree(kValueCount, worker_count, Schedule(), CodecCosts({}), queue, network,
                  [](size_t) {});
   const auto pool = Pool();
@@ -94,7 +94,7 @@ TEST(GtopkTreeTest, TimeOfAStepFollowsTheFormula) {
   size_t rounds = 0;
   for (const size_t workers : {1, 2, 4, 8, 16, 32}) {
     VirtualTime queue;
-    Network network(std::vector<LinkSpec>(workers, link), queue);
+    LinkModel network(std::vector<LinkSpec>(workers, link), queue);
     size_t done_count = 0;
     absl::Duration last;
     GtopkTree tree(kValueCount, workers, Schedule(), CodecCosts({}), queue, network, [&](size_t) {
@@ -112,7 +112,7 @@ TEST(GtopkTreeTest, TimeOfAStepFollowsTheFormula) {
 
 TEST(GtopkTreeTest, WorkersSelectAndMergeInVirtualTime) {
   VirtualTime queue;
-  Network network(std::vector<LinkSpec>(2), queue);
+  LinkModel network(std::vector<LinkSpec>(2), queue);
   std::vector<absl::Duration> done(2);
   Machines machines;
   CodecCost& cost = *machines.add_codec_cost();
@@ -130,7 +130,7 @@ TEST(GtopkTreeTest, WorkersSelectAndMergeInVirtualTime) {
 
 TEST(GtopkTreeTest, WarmupBeginsWithLargerMessages) {
   VirtualTime queue;
-  Network network(std::vector<LinkSpec>(2), queue);
+  LinkModel network(std::vector<LinkSpec>(2), queue);
   std::vector<uint64_t> sent;
   const PushWarmup warmup = {.density = {.part = 0.5, .first = 0.1}};
   GtopkTree tree(kValueCount, 2, Schedule(warmup, 4), CodecCosts({}), queue, network,

@@ -56,16 +56,16 @@ LabCluster::LabCluster(const RunSpec& spec, Partition partition, std::vector<Gro
       lead_(spec.job, pool->own().examples()),
       pool_(std::move(pool)) {}
 
-std::unique_ptr<RunRecord> LabCluster::MakeRecord(uint64_t examples, uint32_t tests) {
-  return std::make_unique<RunRecord>(
-      RunRecord::Plan{.worker_count = spec_.job.rule.workers,
-                      .examples = examples,
-                      .tests = tests,
-                      .finished_steps = [this] { return FinishedSteps(); }},
+std::unique_ptr<RunRecorder> LabCluster::MakeRecord(uint64_t examples, uint32_t tests) {
+  return std::make_unique<RunRecorder>(
+      RunRecorder::Plan{.worker_count = spec_.job.rule.workers,
+                        .examples = examples,
+                        .tests = tests,
+                        .finished_steps = [this] { return FinishedSteps(); }},
       partition_, std::vector<const Shard*>(), queue_, *pool_);
 }
 
-absl::Status LabCluster::Begin(const Stretch& stretch, RunRecord& record) {
+absl::Status LabCluster::Begin(const Stretch& stretch, RunRecorder& record) {
   record_ = &record;
   end_ = stretch.end;
   workers_.clear();

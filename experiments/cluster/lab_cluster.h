@@ -25,9 +25,9 @@
 #include "experiments/cluster/lab_lead.h"
 #include "experiments/cluster/lab_server.h"
 #include "experiments/cluster/lab_worker.h"
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
 #include "experiments/cluster/run.h"
-#include "experiments/cluster/run_record.h"
+#include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
 #include "proto/control.pb.h"
@@ -68,12 +68,12 @@ class LabCluster {
   uint64_t examples() const { return pool_->own().examples(); }
 
   // Returns an empty record of EXAMPLES examples with TESTS points.
-  std::unique_ptr<RunRecord> MakeRecord(uint64_t examples, uint32_t tests);
+  std::unique_ptr<RunRecorder> MakeRecord(uint64_t examples, uint32_t tests);
 
   // Begin makes the servers and the workers of STRETCH, and Run runs them; RECORD records them and
   // must outlive both. Run calls GO_ON now and then. Errors: Cancelled if it returned false; those
   // of the task and of codecs.
-  absl::Status Begin(const Stretch& stretch, RunRecord& record);
+  absl::Status Begin(const Stretch& stretch, RunRecorder& record);
   absl::Status Run(const std::function<bool()>& go_on);
 
   // The functions below describe the state after the last Run. Save REQUIRES mode sync.
@@ -107,12 +107,12 @@ class LabCluster {
   const ComputeTimes times_;
   const CodecCosts costs_;
   VirtualTime queue_;
-  Network network_;
+  LinkModel network_;
   const size_t first_server_;
   LabLead lead_;
   absl::Status status_;
-  RunRecord* record_ = nullptr;  // of the current stretch
-  size_t running_count_ = 0;     // workers that have not finished
+  RunRecorder* record_ = nullptr;  // of the current stretch
+  size_t running_count_ = 0;       // workers that have not finished
   // They refer to each other, so they stay at their addresses.
   std::vector<std::unique_ptr<LabServer>> servers_;
   std::optional<RoundSum> round_sum_;  // of the lead of a job with clip_norm

@@ -24,12 +24,12 @@
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
-#include "experiments/cluster/exchange.h"
 #include "experiments/cluster/gtopk_tree.h"
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/peer_exchange.h"
 #include "experiments/cluster/ring.h"
 #include "experiments/cluster/run.h"
-#include "experiments/cluster/run_record.h"
+#include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/task_pool.h"
 #include "kernels/arithmetic.h"
 #include "kernels/finite.h"
@@ -143,8 +143,8 @@ class PeerRun {
   const uint64_t planned_examples_;
 
   VirtualTime queue_;
-  Network network_;
-  std::unique_ptr<Exchange> exchange_;
+  LinkModel network_;
+  std::unique_ptr<PeerExchange> exchange_;
   std::vector<Worker> workers_;
   std::vector<std::vector<float>> gradients_;  // by worker
   std::vector<float> parameters_;

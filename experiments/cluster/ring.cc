@@ -36,7 +36,7 @@ void SumRingChunk(const Codec& codec, size_t chunk, Gradients gradients, std::sp
 }
 
 Ring::Ring(size_t value_count, size_t worker_count, std::unique_ptr<const Codec> codec,
-           const CodecCosts& costs, VirtualTime& queue, Network& network,
+           const CodecCosts& costs, VirtualTime& queue, LinkModel& network,
            std::function<void(size_t worker)> done)
     : value_count_(value_count),
       codec_(std::move(codec)),

@@ -29,8 +29,8 @@
 #include "common/ids.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
-#include "experiments/cluster/exchange.h"
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/peer_exchange.h"
 
 namespace thinwire::lab {
 
@@ -46,12 +46,12 @@ RingChunk RingChunkOf(size_t chunk, size_t value_count, size_t worker_count);
 void SumRingChunk(const Codec& codec, size_t chunk, Gradients gradients, std::span<float> sum);
 
 // Not thread-safe.
-class Ring final : public Exchange {
+class Ring final : public PeerExchange {
  public:
   // Worker w is machine w of NETWORK and sends to worker w + 1. QUEUE and NETWORK must outlive the
   // ring. REQUIRES: CODEC is dense; value_count >= worker_count >= 1.
   Ring(size_t value_count, size_t worker_count, std::unique_ptr<const Codec> codec,
-       const CodecCosts& costs, VirtualTime& queue, Network& network,
+       const CodecCosts& costs, VirtualTime& queue, LinkModel& network,
        std::function<void(size_t worker)> done);
 
   void Begin(size_t worker) override;
@@ -79,7 +79,7 @@ class Ring final : public Exchange {
   const size_t value_count_;
   const std::unique_ptr<const Codec> codec_;
   const CodecCosts costs_;
-  Network& network_;
+  LinkModel& network_;
   const std::function<void(size_t)> done_;
   Processors processors_;
   std::vector<Worker> workers_;

@@ -35,7 +35,7 @@ std::vector<absl::Duration> DoneTimes(const std::vector<absl::Duration>& begin, 
                                       CodecId codec, const LinkSpec& link,
                                       const Machines& machines = {}) {
   VirtualTime queue;
-  Network network(std::vector<LinkSpec>(begin.size(), link), queue);
+  LinkModel network(std::vector<LinkSpec>(begin.size(), link), queue);
   std::vector<absl::Duration> done(begin.size(), absl::InfiniteDuration());
   Ring ring(value_count, begin.size(), CodecOf(codec), CodecCosts(machines), queue, network,
             [&](size_t worker) { done[worker] = queue.elapsed(); });

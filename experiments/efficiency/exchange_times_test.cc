@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
 
 namespace thinwire::lab {
 namespace {
@@ -27,9 +27,9 @@ struct Message {
 // before that it sent or receives have arrived.
 double SecondsOf(size_t machines, const std::vector<std::vector<Message>>& rounds) {
   VirtualTime queue;
-  Network network(std::vector<LinkSpec>(machines, {.bits_per_second = 32 / kWire.beta,
-                                                   .latency = absl::Seconds(kWire.alpha / 2)}),
-                  queue);
+  LinkModel network(std::vector<LinkSpec>(machines, {.bits_per_second = 32 / kWire.beta,
+                                                     .latency = absl::Seconds(kWire.alpha / 2)}),
+                    queue);
   std::vector<size_t> round_of(machines, 0);
   std::vector<std::vector<int>> missing(rounds.size() + 1, std::vector<int>(machines, 0));
   for (size_t round = 0; round < rounds.size(); ++round) {

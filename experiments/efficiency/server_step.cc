@@ -101,7 +101,7 @@ class Simulation {
   const ServerStep step_;
   const Partition& partition_;
   VirtualTime queue_;
-  Network network_;
+  LinkModel network_;
   std::vector<Worker> workers_;
   std::vector<uint32_t> push_counts_;  // by shard
   // The times at which all workers have begun the backward pass of a step.

@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "common/partition.h"
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
 
 namespace thinwire::lab {
 

@@ -17,7 +17,7 @@
 #include "common/status_macros.h"
 #include "common/text/problems.h"
 #include "common/time/virtual_time.h"
-#include "experiments/cluster/run_record.h"
+#include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/task_pool.h"
 #include "experiments/replay/read_positions.h"
 #include "experiments/replay/replay_worker.h"
@@ -125,7 +125,7 @@ class Replay {
   std::vector<float> ReadableValues(ShardId shard) const;
   // Waits for the gradient that was begun first.
   absl::Status FinishOldest();
-  absl::Status RunEvents(RunRecord& record);
+  absl::Status RunEvents(RunRecorder& record);
   Step FinishedSteps() const;
 
   const Recording& recording_;
@@ -138,7 +138,7 @@ class Replay {
   std::vector<ReplayShard> shards_;
   std::vector<std::unique_ptr<ReplayWorker>> workers_;  // empty: recorded payloads
   std::deque<ReplayWorker*> computing_;                 // in the order in which they began
-  RunRecord* record_ = nullptr;
+  RunRecorder* record_ = nullptr;
 };
 
 std::unique_ptr<Shard> Replay::MakeShard(const JobSpec& job,
@@ -270,7 +270,7 @@ absl::Status Replay::FinishOldest() {
   return absl::OkStatus();
 }
 
-absl::Status Replay::RunEvents(RunRecord& record) {
+absl::Status Replay::RunEvents(RunRecorder& record) {
   while (true) {
     // The shards take turns, so that none is far ahead when the parameters are tested.
     bool advanced = false;
@@ -306,11 +306,11 @@ absl::StatusOr<RunResult> Replay::Run() {
   VirtualTime queue;  // stays at its beginning: a recording has no times
   std::vector<const Shard*> shards;
   for (const ReplayShard& replayed : shards_) shards.push_back(replayed.shard.get());
-  RunRecord record({.worker_count = spec_.job.rule.workers,
-                    .examples = recording_.planned_examples,
-                    .tests = spec_.tests,
-                    .finished_steps = [this] { return FinishedSteps(); }},
-                   recording_.partition, shards, queue, pool_);
+  RunRecorder record({.worker_count = spec_.job.rule.workers,
+                      .examples = recording_.planned_examples,
+                      .tests = spec_.tests,
+                      .finished_steps = [this] { return FinishedSteps(); }},
+                     recording_.partition, shards, queue, pool_);
   record_ = &record;
   const absl::Status status = RunEvents(record);
   // The pool must not compute for workers that are gone.

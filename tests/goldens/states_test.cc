@@ -34,7 +34,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 #include "client/transport/grpc_transport.h"
 #include "common/files/crc32c.h"
 #include "tests/daemons.h"
@@ -238,7 +238,7 @@ class StatesTest : public testing::Test {
       EXPECT_EQ(absl::StrFormat("%08x", ModelCrc(model)), exported) << state;
     }
     for (const uint32_t w : {0u, 1u}) {
-      const auto folder = client::StateFolder::Open(copy, WorkerId{w});
+      const auto folder = client::WorkerFolder::Open(copy, WorkerId{w});
       EXPECT_TRUE(folder.ok()) << folder.status();
       const std::string path = folder->PathOf(folder->Steps()->back());
       const auto scale = ReadLossScale({LossScalePath(path), GoldenSpec(job).name, WorkerId{w}});

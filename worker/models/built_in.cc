@@ -39,7 +39,7 @@ struct Unit {
   uint32_t first = 0;  // index of the convolution's first parameter
   RunningMoments moments;
 
-  at::Tensor Apply(const at::Tensor& x, bool training, const Network::Read& read,
+  at::Tensor Apply(const at::Tensor& x, bool training, const NeuralNetwork::Read& read,
                    int64_t stride) const {
     return ApplyNormalizedConvolution(x, read, first, stride, training, moments);
   }
@@ -53,7 +53,7 @@ struct Block {
 
 // Makes a unit with the names PREFIXconvSUFFIX and PREFIXbnSUFFIX.
 Unit MakeUnit(const std::string& prefix, const std::string& suffix, int64_t inputs, int64_t outputs,
-              LayerMaker& make, Network& network) {
+              LayerMaker& make, NeuralNetwork& network) {
   const uint32_t first = make.NormalizedConvolution(
       absl::StrCat(prefix, "conv", suffix), absl::StrCat(prefix, "bn", suffix), inputs, outputs);
   const size_t end = network.buffers.size();
@@ -73,12 +73,12 @@ at::Tensor Shortcut(const at::Tensor& x, int64_t stride) {
 }
 
 at::Tensor ApplyBlock(const Block& block, const at::Tensor& x, bool training,
-                      const Network::Read& read) {
+                      const NeuralNetwork::Read& read) {
   const at::Tensor y = at::relu(block.first.Apply(x, training, read, block.stride));
   return at::relu(block.second.Apply(y, training, read, 1) + Shortcut(x, block.stride));
 }
 
-std::vector<Block> MakeBlocks(LayerMaker& make, Network& network) {
+std::vector<Block> MakeBlocks(LayerMaker& make, NeuralNetwork& network) {
   std::vector<Block> blocks;
   int64_t width = 16;
   for (int stage = 0; stage < kStages; ++stage) {
@@ -99,24 +99,25 @@ std::vector<Block> MakeBlocks(LayerMaker& make, Network& network) {
 
 }  // namespace
 
-Network MakeSoftmax(std::span<const int64_t> example_shape, int64_t class_count, uint64_t seed) {
-  Network network;
+NeuralNetwork MakeSoftmax(std::span<const int64_t> example_shape, int64_t class_count,
+                          uint64_t seed) {
+  NeuralNetwork network;
   network.name = "softmax";
   LayerMaker(seed, network).Dense("dense", ValueCount(example_shape), class_count);
-  network.forward = [](const at::Tensor& x, bool, const Network::Read& read) {
+  network.forward = [](const at::Tensor& x, bool, const NeuralNetwork::Read& read) {
     return ApplyDense(x.flatten(1), read, 0);
   };
   return network;
 }
 
-Network MakeMlp(std::span<const int64_t> example_shape, int64_t class_count, uint64_t seed) {
-  Network network;
+NeuralNetwork MakeMlp(std::span<const int64_t> example_shape, int64_t class_count, uint64_t seed) {
+  NeuralNetwork network;
   network.name = "mlp";
   LayerMaker make(seed, network);
   const uint32_t dense1 = make.Dense("dense1", ValueCount(example_shape), 256);
   const uint32_t dense2 = make.Dense("dense2", 256, 128);
   const uint32_t dense3 = make.Dense("dense3", 128, class_count);
-  network.forward = [=](const at::Tensor& x, bool, const Network::Read& read) {
+  network.forward = [=](const at::Tensor& x, bool, const NeuralNetwork::Read& read) {
     at::Tensor y = at::relu(ApplyDense(x.flatten(1), read, dense1));
     y = at::relu(ApplyDense(y, read, dense2));
     return ApplyDense(y, read, dense3);
@@ -124,10 +125,10 @@ Network MakeMlp(std::span<const int64_t> example_shape, int64_t class_count, uin
   return network;
 }
 
-absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t class_count,
-                                uint64_t seed) {
+absl::StatusOr<NeuralNetwork> MakeCnn(std::span<const int64_t> example_shape, int64_t class_count,
+                                      uint64_t seed) {
   RETURN_IF_ERROR(CheckImageShape("cnn", example_shape));
-  Network network;
+  NeuralNetwork network;
   network.name = "cnn";
   LayerMaker make(seed, network);
   const uint32_t conv1 = make.Convolution("conv1", example_shape[0], 16, 5);
@@ -137,7 +138,7 @@ absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t 
   const int64_t features = 32 * (example_shape[1] / 4) * (example_shape[2] / 4);
   const uint32_t dense1 = make.Dense("dense1", features, 128);
   const uint32_t dense2 = make.Dense("dense2", 128, class_count);
-  network.forward = [=](const at::Tensor& x, bool, const Network::Read& read) {
+  network.forward = [=](const at::Tensor& x, bool, const NeuralNetwork::Read& read) {
     at::Tensor y = at::max_pool2d(at::relu(ApplyConvolution(x, read, conv1)), 2);
     y = at::max_pool2d(at::relu(ApplyConvolution(y, read, conv2)), 2);
     y = at::relu(ApplyDense(y.flatten(1), read, dense1));
@@ -146,17 +147,17 @@ absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t 
   return network;
 }
 
-absl::StatusOr<Network> MakeResnet20(std::span<const int64_t> example_shape, int64_t class_count,
-                                     uint64_t seed) {
+absl::StatusOr<NeuralNetwork> MakeResnet20(std::span<const int64_t> example_shape,
+                                           int64_t class_count, uint64_t seed) {
   RETURN_IF_ERROR(CheckImageShape("resnet20", example_shape));
-  Network network;
+  NeuralNetwork network;
   network.name = "resnet20";
   LayerMaker make(seed, network);
   const Unit stem = MakeUnit("", "", example_shape[0], 16, make, network);
   const std::vector<Block> blocks = MakeBlocks(make, network);
   const uint32_t dense = make.Dense("dense", 64, class_count);
   network.forward = [stem, blocks, dense](const at::Tensor& x, bool training,
-                                          const Network::Read& read) {
+                                          const NeuralNetwork::Read& read) {
     at::Tensor y = at::relu(stem.Apply(x, training, read, 1));
     for (const Block& block : blocks) y = ApplyBlock(block, y, training, read);
     return ApplyDense(y.mean({2, 3}), read, dense);

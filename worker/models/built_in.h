@@ -8,16 +8,17 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "worker/models/network.h"
+#include "worker/models/neural_network.h"
 
 namespace thinwire {
 
 // Makes softmax regression: one dense layer.
-Network MakeSoftmax(std::span<const int64_t> example_shape, int64_t class_count, uint64_t seed);
+NeuralNetwork MakeSoftmax(std::span<const int64_t> example_shape, int64_t class_count,
+                          uint64_t seed);
 
 // Makes a network of three dense layers with 256, 128 and class_count outputs and ReLU between
 // them.
-Network MakeMlp(std::span<const int64_t> example_shape, int64_t class_count, uint64_t seed);
+NeuralNetwork MakeMlp(std::span<const int64_t> example_shape, int64_t class_count, uint64_t seed);
 
 // MakeCnn and MakeResnet20 require examples that are images: [channels, height, width] with height
 // and width of at least 4. Errors: InvalidArgument for other example shapes.
@@ -25,8 +26,8 @@ Network MakeMlp(std::span<const int64_t> example_shape, int64_t class_count, uin
 // Makes a network of two 5x5 convolutions with 16 and 32 outputs, each followed by ReLU and 2x2 max
 // pooling, and then two dense layers with 128 and class_count outputs and ReLU between them. It has
 // 215,370 parameters for examples of shape [1, 28, 28] and 10 classes.
-absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t class_count,
-                                uint64_t seed);
+absl::StatusOr<NeuralNetwork> MakeCnn(std::span<const int64_t> example_shape, int64_t class_count,
+                                      uint64_t seed);
 
 // Makes ResNet-20 for small images (He et al. 2016, section 4.2), with shortcuts that have no
 // parameters (option A of the paper). Batch normalization follows every convolution; its running
@@ -37,8 +38,8 @@ absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t 
 //   3 blocks of two 3x3 convolutions with 32 outputs     half of height and width
 //   3 blocks of two 3x3 convolutions with 64 outputs     a quarter of height and width
 //   mean over height and width, dense layer              0.27 million parameters in total
-absl::StatusOr<Network> MakeResnet20(std::span<const int64_t> example_shape, int64_t class_count,
-                                     uint64_t seed);
+absl::StatusOr<NeuralNetwork> MakeResnet20(std::span<const int64_t> example_shape,
+                                           int64_t class_count, uint64_t seed);
 
 }  // namespace thinwire
 

@@ -54,8 +54,9 @@ absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
-absl::StatusOr<Network> MakeNetwork(const TaskSpec& task, std::span<const int64_t> example_shape,
-                                    int64_t class_count) {
+absl::StatusOr<NeuralNetwork> MakeNetwork(const TaskSpec& task,
+                                          std::span<const int64_t> example_shape,
+                                          int64_t class_count) {
   switch (task.model) {
     case ModelKind::kSoftmax:
       return MakeSoftmax(example_shape, class_count, task.seed);
@@ -125,7 +126,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,
                                                  int64_t class_count) {
   ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device));
   const at::ScalarType precision = ScalarTypeOf(task.precision);
-  ASSIGN_OR_RETURN(Network network, MakeNetwork(task, example_shape, class_count));
+  ASSIGN_OR_RETURN(NeuralNetwork network, MakeNetwork(task, example_shape, class_count));
   auto model = std::make_unique<TorchModel>(
       std::move(network), std::vector<int64_t>(example_shape.begin(), example_shape.end()),
       class_count, device, precision);

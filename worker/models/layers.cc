@@ -50,17 +50,17 @@ at::Tensor LayerMaker::Uniform(at::IntArrayRef shape, double bound) {
   return values;
 }
 
-at::Tensor ApplyDense(const at::Tensor& x, const Network::Read& read, uint32_t first) {
+at::Tensor ApplyDense(const at::Tensor& x, const NeuralNetwork::Read& read, uint32_t first) {
   return at::linear(x, read(first), read(first + 1));
 }
 
-at::Tensor ApplyConvolution(const at::Tensor& x, const Network::Read& read, uint32_t first) {
+at::Tensor ApplyConvolution(const at::Tensor& x, const NeuralNetwork::Read& read, uint32_t first) {
   const at::Tensor weight = read(first);
   const int64_t padding = weight.size(2) / 2;
   return at::conv2d(x, weight, read(first + 1), /*stride=*/1, padding);
 }
 
-at::Tensor ApplyNormalizedConvolution(const at::Tensor& x, const Network::Read& read,
+at::Tensor ApplyNormalizedConvolution(const at::Tensor& x, const NeuralNetwork::Read& read,
                                       uint32_t first, int64_t stride, bool training,
                                       const RunningMoments& moments) {
   const at::Tensor y = at::conv2d(x, read(first), /*bias=*/{}, stride, /*padding=*/1);

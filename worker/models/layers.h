@@ -14,7 +14,7 @@
 #include <random>
 #include <string>
 
-#include "worker/models/network.h"
+#include "worker/models/neural_network.h"
 
 namespace thinwire {
 
@@ -28,7 +28,7 @@ inline constexpr double kHeGain = 2.449489742783178;
 // thread-safe.
 class LayerMaker {
  public:
-  LayerMaker(uint64_t seed, Network& network) : random_(seed), network_(network) {}
+  LayerMaker(uint64_t seed, NeuralNetwork& network) : random_(seed), network_(network) {}
 
   // Adds a dense layer with the parameters NAME.weight [outputs, inputs] and NAME.bias [outputs].
   uint32_t Dense(const std::string& name, int64_t inputs, int64_t outputs, double gain = 1);
@@ -47,15 +47,15 @@ class LayerMaker {
   at::Tensor Uniform(at::IntArrayRef shape, double bound);
 
   std::mt19937_64 random_;
-  Network& network_;
+  NeuralNetwork& network_;
 };
 
 // The Apply functions compute the output of the layer whose first parameter has the index `first`.
 
-at::Tensor ApplyDense(const at::Tensor& x, const Network::Read& read, uint32_t first);
+at::Tensor ApplyDense(const at::Tensor& x, const NeuralNetwork::Read& read, uint32_t first);
 
 // Applies a convolution. Pads x so that the output has the same height and width.
-at::Tensor ApplyConvolution(const at::Tensor& x, const Network::Read& read, uint32_t first);
+at::Tensor ApplyConvolution(const at::Tensor& x, const NeuralNetwork::Read& read, uint32_t first);
 
 // The buffers of a batch normalization, with the meaning that they have in torch.nn.BatchNorm2d.
 struct RunningMoments {
@@ -66,7 +66,7 @@ struct RunningMoments {
 
 // Applies a padded 3x3 convolution and then batch normalization (Ioffe and Szegedy 2015) with the
 // given running moments. Updates the moments if `training` is true.
-at::Tensor ApplyNormalizedConvolution(const at::Tensor& x, const Network::Read& read,
+at::Tensor ApplyNormalizedConvolution(const at::Tensor& x, const NeuralNetwork::Read& read,
                                       uint32_t first, int64_t stride, bool training,
                                       const RunningMoments& moments);
 

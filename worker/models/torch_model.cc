@@ -56,8 +56,8 @@ std::span<float> Span(const at::Tensor& floats) {
 
 }  // namespace
 
-TorchModel::TorchModel(Network network, std::vector<int64_t> example_shape, int64_t class_count,
-                       at::Device device, at::ScalarType precision)
+TorchModel::TorchModel(NeuralNetwork network, std::vector<int64_t> example_shape,
+                       int64_t class_count, at::Device device, at::ScalarType precision)
     : example_shape_(std::move(example_shape)),
       class_count_(class_count),
       device_(device),

@@ -1,4 +1,4 @@
-// TorchModel is a Model that computes a Network with LibTorch.
+// TorchModel is a Model that computes a NeuralNetwork with LibTorch.
 //
 // Parameters use the client's memory directly, on the CPU or on the model's device: Bind() replaces
 // the storage of the parameter's tensor once. The exception is a model on a CUDA device whose
@@ -22,14 +22,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/models/model.h"
-#include "worker/models/network.h"
+#include "worker/models/neural_network.h"
 
 namespace thinwire {
 
 // Not thread-safe.
 class TorchModel final : public Model {
  public:
-  TorchModel(Network network, std::vector<int64_t> example_shape, int64_t class_count,
+  TorchModel(NeuralNetwork network, std::vector<int64_t> example_shape, int64_t class_count,
              at::Device device, at::ScalarType precision);
   TorchModel(const TorchModel&) = delete;
   TorchModel& operator=(const TorchModel&) = delete;
@@ -61,7 +61,7 @@ class TorchModel final : public Model {
   // Runs the forward pass and returns the logits in fp32. Errors: any error that `gate` returns;
   // InvalidArgument if LibTorch throws an exception or the logits have the wrong shape.
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, bool training, const Gate* gate);
-  // Implements Network::Read: calls `gate` for the parameter with the index `parameter`, then
+  // Implements NeuralNetwork::Read: calls `gate` for the parameter with the index `parameter`, then
   // returns the parameter's tensor. A null gate means that all parameters are up to date.
   at::Tensor Read(uint32_t parameter, const Gate* gate);
   // Adds the gradient of a parameter to that of the batch's earlier parts and passes the sum to the
@@ -80,7 +80,7 @@ class TorchModel final : public Model {
   std::vector<at::Tensor> initial_;  // initial parameters, on the CPU
   std::vector<at::Tensor> initial_buffers_;
 
-  Network network_;
+  NeuralNetwork network_;
   std::vector<at::Tensor> bound_;  // views of the memory passed to Bind(); undefined before Bind()
 
   // The state of the current forward or backward pass.

@@ -44,7 +44,7 @@ void Replace(torch::jit::Module module, const std::string& name, const at::Tenso
 // another name of that parameter, so that the gradient is the sum over both uses, and returns true.
 // Errors: InvalidArgument if the memory is the same only in part or in another shape.
 absl::StatusOr<bool> AddIfTied(const torch::jit::Module& module, const std::string& name,
-                               const at::Tensor& tensor, Network& network) {
+                               const at::Tensor& tensor, NeuralNetwork& network) {
   const std::span<const uint8_t> memory = MemoryOf(tensor);
   for (uint32_t i = 0; i < network.parameters.size(); ++i) {
     const at::Tensor& earlier = network.parameters[i];
@@ -69,7 +69,7 @@ absl::StatusOr<bool> AddIfTied(const torch::jit::Module& module, const std::stri
 }
 
 // Adds the module's parameters and buffers to the network.
-absl::Status AddTensors(const torch::jit::Module& module, Network& network) {
+absl::Status AddTensors(const torch::jit::Module& module, NeuralNetwork& network) {
   for (const auto& parameter : module.named_parameters()) {
     at::Tensor tensor = parameter.value;
     if (!tensor.requires_grad()) {
@@ -100,7 +100,7 @@ absl::Status AddTensors(const torch::jit::Module& module, Network& network) {
   return absl::OkStatus();
 }
 
-absl::Status CheckForward(const Network& network, std::span<const int64_t> example_shape,
+absl::Status CheckForward(const NeuralNetwork& network, std::span<const int64_t> example_shape,
                           int64_t class_count) {
   c10::NoGradGuard no_gradient;
   std::vector<int64_t> shape = {2};
@@ -141,13 +141,13 @@ absl::Status NotTorchScript(const std::string& path, const std::exception& error
 
 }  // namespace
 
-absl::StatusOr<Network> LoadTorchScript(const std::string& path,
-                                        std::span<const int64_t> example_shape,
-                                        int64_t class_count) {
+absl::StatusOr<NeuralNetwork> LoadTorchScript(const std::string& path,
+                                              std::span<const int64_t> example_shape,
+                                              int64_t class_count) {
   if (!std::filesystem::is_regular_file(path)) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file (expected a TorchScript file)"));
   }
-  Network network;
+  NeuralNetwork network;
   network.name = path;
   torch::jit::Module module;
   try {
@@ -165,7 +165,7 @@ absl::StatusOr<Network> LoadTorchScript(const std::string& path,
   }
   const auto count = static_cast<uint32_t>(network.parameters.size());
   network.forward = [module, count](const at::Tensor& x, bool training,
-                                    const Network::Read& read) mutable {
+                                    const NeuralNetwork::Read& read) mutable {
     for (uint32_t i = 0; i < count; ++i) read(i);
     if (module.is_training() != training) module.train(training);
     return module.forward({x}).toTensor();

@@ -16,15 +16,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "worker/models/network.h"
+#include "worker/models/neural_network.h"
 
 namespace thinwire {
 
 // Loads the model file and checks its forward pass with two all-zero examples. Errors: NotFound if
 // the file is missing; InvalidArgument, with the wrong or missing part of the model.
-absl::StatusOr<Network> LoadTorchScript(const std::string& path,
-                                        std::span<const int64_t> example_shape,
-                                        int64_t class_count);
+absl::StatusOr<NeuralNetwork> LoadTorchScript(const std::string& path,
+                                              std::span<const int64_t> example_shape,
+                                              int64_t class_count);
 
 }  // namespace thinwire
 

@@ -1,4 +1,4 @@
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ struct Wire {
   }
 
   VirtualTime queue;
-  Network network;
+  LinkModel network;
   int message_count = 0;
   std::vector<std::pair<int, double>> arrivals;  // number of the message, seconds
 };
@@ -47,7 +47,7 @@ std::vector<LinkSpec> Links(size_t machines) {
   return std::vector<LinkSpec>(machines, {.bits_per_second = kMegabit});
 }
 
-TEST(NetworkTest, AMessageTakesItsBitsOverTheRateAndBothLatencies) {
+TEST(LinkModelTest, AMessageTakesItsBitsOverTheRateAndBothLatencies) {
   Wire wire({{kMegabit, absl::Milliseconds(20)}, {4 * kMegabit, absl::Milliseconds(5)}});
   wire.Send(0, 1, 2 * kMegabitBytes);
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 2.025}}));
@@ -55,14 +55,14 @@ TEST(NetworkTest, AMessageTakesItsBitsOverTheRateAndBothLatencies) {
   EXPECT_EQ(wire.network.sent_bytes(1), 0);
 }
 
-TEST(NetworkTest, TheSlowerOfTwoLinksLimitsAMessage) {
+TEST(LinkModelTest, TheSlowerOfTwoLinksLimitsAMessage) {
   Wire wire({{4 * kMegabit}, {kMegabit}});
   wire.Send(0, 1, kMegabitBytes);
   wire.Send(1, 0, kMegabitBytes);
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}}));
 }
 
-TEST(NetworkTest, MessagesOfOnePairArriveInOrder) {
+TEST(LinkModelTest, MessagesOfOnePairArriveInOrder) {
   Wire wire(Links(2));
   wire.Send(0, 1, kMegabitBytes);
   wire.Send(0, 1, 0);
@@ -70,7 +70,7 @@ TEST(NetworkTest, MessagesOfOnePairArriveInOrder) {
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}, {2, 1.5}}));
 }
 
-TEST(NetworkTest, TwoReceiversShareTheLinkOfTheSender) {
+TEST(LinkModelTest, TwoReceiversShareTheLinkOfTheSender) {
   Wire wire(Links(3));
   wire.Send(0, 1, kMegabitBytes);
   wire.Send(0, 2, 2 * kMegabitBytes);
@@ -78,27 +78,27 @@ TEST(NetworkTest, TwoReceiversShareTheLinkOfTheSender) {
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 2}, {1, 3}}));
 }
 
-TEST(NetworkTest, ALaterMessageSharesFromItsStartOn) {
+TEST(LinkModelTest, ALaterMessageSharesFromItsStartOn) {
   Wire wire(Links(3));
   wire.SendAt(0, 0, 2, kMegabitBytes);
   wire.SendAt(0.5, 1, 2, kMegabitBytes);
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 1.5}, {1, 2}}));
 }
 
-TEST(NetworkTest, BothDirectionsOfALinkHaveTheWholeBandwidth) {
+TEST(LinkModelTest, BothDirectionsOfALinkHaveTheWholeBandwidth) {
   Wire wire(Links(2));
   wire.Send(0, 1, kMegabitBytes);
   wire.Send(1, 0, kMegabitBytes);
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}}));
 }
 
-TEST(NetworkTest, OneBandwidthOfZeroLeavesTheOtherLinkAsTheLimit) {
+TEST(LinkModelTest, OneBandwidthOfZeroLeavesTheOtherLinkAsTheLimit) {
   Wire wire({{0, absl::Milliseconds(1)}, {kMegabit, absl::Milliseconds(1)}});
   wire.Send(0, 1, kMegabitBytes);
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 1.002}}));
 }
 
-TEST(NetworkTest, MessagesBetweenUnlimitedLinksTakeTheLatency) {
+TEST(LinkModelTest, MessagesBetweenUnlimitedLinksTakeTheLatency) {
   Wire wire({{0, absl::Milliseconds(1)}, {0, absl::Milliseconds(2)}});
   wire.Send(0, 1, 1'000'000'000);
   wire.Send(0, 1, 1'000'000'000);
@@ -106,14 +106,14 @@ TEST(NetworkTest, MessagesBetweenUnlimitedLinksTakeTheLatency) {
   EXPECT_EQ(wire.network.sent_bytes(0), 2'000'000'000);
 }
 
-TEST(NetworkTest, AMessageToTheSameMachineTakesNoTime) {
+TEST(LinkModelTest, AMessageToTheSameMachineTakesNoTime) {
   Wire wire({{kMegabit, absl::Seconds(1)}});
   wire.Send(0, 0, kMegabitBytes);
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 0}}));
   EXPECT_EQ(wire.network.sent_bytes(0), 0);
 }
 
-TEST(NetworkTest, BandwidthThatASlowReceiverCannotUseGoesToTheOthers) {
+TEST(LinkModelTest, BandwidthThatASlowReceiverCannotUseGoesToTheOthers) {
   // The sender has 10 Mbit/s. The slow receiver takes 1 Mbit/s, and the two others 4.5 Mbit/s each.
   Wire wire({{10 * kMegabit}, {kMegabit}, {10 * kMegabit}, {10 * kMegabit}});
   wire.Send(0, 1, kMegabitBytes);
@@ -122,7 +122,7 @@ TEST(NetworkTest, BandwidthThatASlowReceiverCannotUseGoesToTheOthers) {
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}, {2, 1}}));
 }
 
-TEST(NetworkTest, BandwidthThatAMessageLosesAtItsReceiverGoesToTheOthersOfItsSender) {
+TEST(LinkModelTest, BandwidthThatAMessageLosesAtItsReceiverGoesToTheOthersOfItsSender) {
   // Machine 0 sends to 3 and 4; machines 1 and 2 send to 3 too. The three messages to machine 3 get
   // a third each, so the message to machine 4 gets two thirds.
   Wire wire(Links(5));
@@ -133,7 +133,7 @@ TEST(NetworkTest, BandwidthThatAMessageLosesAtItsReceiverGoesToTheOthersOfItsSen
   EXPECT_EQ(wire.Run(), (Arrivals{{0, 3}, {1, 3}, {2, 3}, {3, 3}}));
 }
 
-TEST(NetworkTest, ARingIsAsFastAsOneMessage) {
+TEST(LinkModelTest, ARingIsAsFastAsOneMessage) {
   constexpr size_t kMachines = 64;
   Wire wire(Links(kMachines));
   for (size_t i = 0; i < kMachines; ++i) wire.Send(i, (i + 1) % kMachines, kMegabitBytes);
@@ -142,7 +142,7 @@ TEST(NetworkTest, ARingIsAsFastAsOneMessage) {
   for (const auto& [message, seconds] : arrivals) EXPECT_EQ(seconds, 1) << message;
 }
 
-TEST(NetworkTest, AnIncastOfManyShareTheReceiversLink) {
+TEST(LinkModelTest, AnIncastOfManyShareTheReceiversLink) {
   constexpr size_t kSenders = 10'000;
   Wire wire(Links(kSenders + 1));
   for (size_t i = 0; i < kSenders; ++i) wire.Send(i, kSenders, kMegabitBytes);
@@ -151,7 +151,7 @@ TEST(NetworkTest, AnIncastOfManyShareTheReceiversLink) {
   for (const auto& [message, seconds] : arrivals) ASSERT_EQ(seconds, kSenders) << message;
 }
 
-TEST(NetworkTest, ManyMessagesOfDifferentSizesEndInTheOrderOfTheirSizes) {
+TEST(LinkModelTest, ManyMessagesOfDifferentSizesEndInTheOrderOfTheirSizes) {
   // Message i of n has i Mbit. It ends when the messages up to i have sent i Mbit each, and the
   // larger ones as well: at i (i+1) / 2 + i (n-i) seconds.
   constexpr int kSenders = 10'000;
@@ -166,7 +166,7 @@ TEST(NetworkTest, ManyMessagesOfDifferentSizesEndInTheOrderOfTheirSizes) {
   }
 }
 
-TEST(NetworkTest, EveryMachineToEveryOtherSharesEvenly) {
+TEST(LinkModelTest, EveryMachineToEveryOtherSharesEvenly) {
   constexpr size_t kMachines = 16;
   Wire wire(Links(kMachines));
   for (size_t from = 0; from < kMachines; ++from) {
@@ -179,7 +179,7 @@ TEST(NetworkTest, EveryMachineToEveryOtherSharesEvenly) {
   for (const auto& [message, seconds] : arrivals) EXPECT_EQ(seconds, kMachines - 1) << message;
 }
 
-TEST(NetworkTest, MessagesOfOtherMachinesChangeNoTime) {
+TEST(LinkModelTest, MessagesOfOtherMachinesChangeNoTime) {
   const auto run = [](bool others) {
     Wire wire(Links(8));
     for (uint64_t i = 0; i < 300; ++i) {
@@ -272,7 +272,7 @@ std::vector<double> FairTimes(const std::vector<LinkSpec>& links,
   }
 }
 
-TEST(NetworkTest, RandomMessagesTakeTheTimesOfTheDefinition) {
+TEST(LinkModelTest, RandomMessagesTakeTheTimesOfTheDefinition) {
   constexpr size_t kMachines = 6;
   int checked = 0;
   for (uint64_t round = 0; round < 100; ++round) {

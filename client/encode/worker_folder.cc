@@ -1,4 +1,4 @@
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -24,19 +24,19 @@ absl::Status ErrorAt(const std::string& path, const std::string& problem,
 
 }  // namespace
 
-absl::StatusOr<StateFolder> StateFolder::Open(const std::string& state_dir, WorkerId worker) {
-  StateFolder folder(absl::StrCat(state_dir, "/worker-", worker.value));
+absl::StatusOr<WorkerFolder> WorkerFolder::Open(const std::string& state_dir, WorkerId worker) {
+  WorkerFolder folder(absl::StrCat(state_dir, "/worker-", worker.value));
   std::error_code error;
   std::filesystem::create_directories(folder.path_, error);
   if (error) return ErrorAt(folder.path_, "cannot create the folder", error);
   return folder;
 }
 
-std::string StateFolder::PathOf(Step step) const {
+std::string WorkerFolder::PathOf(Step step) const {
   return absl::StrCat(path_, "/", kPrefix, step.value);
 }
 
-absl::StatusOr<std::vector<StateFolder::File>> StateFolder::Files() const {
+absl::StatusOr<std::vector<WorkerFolder::File>> WorkerFolder::Files() const {
   std::vector<File> files;
   std::error_code error;
   std::filesystem::directory_iterator entries(path_, error);
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<StateFolder::File>> StateFolder::Files() const {
   return files;
 }
 
-absl::StatusOr<std::vector<Step>> StateFolder::Steps() const {
+absl::StatusOr<std::vector<Step>> WorkerFolder::Steps() const {
   ASSIGN_OR_RETURN(const std::vector<File> files, Files());
   std::vector<Step> steps;
   for (const File& file : files) {
@@ -62,18 +62,18 @@ absl::StatusOr<std::vector<Step>> StateFolder::Steps() const {
   return steps;
 }
 
-absl::Status StateFolder::RemoveAbove(Step step) const {
+absl::Status WorkerFolder::RemoveAbove(Step step) const {
   return RemoveIf([step](Step other) { return other > step; });
 }
 
-absl::Status StateFolder::RemoveOld() const {
+absl::Status WorkerFolder::RemoveOld() const {
   ASSIGN_OR_RETURN(const std::vector<Step> steps, Steps());
   if (steps.size() <= kKeptSteps) return absl::OkStatus();
   const Step oldest_kept = steps[steps.size() - kKeptSteps];
   return RemoveIf([oldest_kept](Step step) { return step < oldest_kept; });
 }
 
-absl::Status StateFolder::RemoveIf(absl::FunctionRef<bool(Step)> condition) const {
+absl::Status WorkerFolder::RemoveIf(absl::FunctionRef<bool(Step)> condition) const {
   ASSIGN_OR_RETURN(const std::vector<File> files, Files());
   for (const File& file : files) {
     if (!condition(file.step)) continue;

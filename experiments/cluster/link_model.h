@@ -1,4 +1,4 @@
-// Network models the links of the machines. Every machine has one link to a switch that is never
+// LinkModel models the links of the machines. Every machine has one link to a switch that is never
 // the bottleneck. A link carries its bandwidth in each direction at the same time. Messages that
 // share a direction of a link share its bandwidth equally, like TCP connections; messages of the
 // same sender and receiver are sent one after the other. The last bit of a message arrives one
@@ -17,8 +17,8 @@
 // messages that are sent at the same time.
 //
 // Not thread-safe.
-#ifndef THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
-#define THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_LINK_MODEL_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_LINK_MODEL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -42,14 +42,14 @@ struct LinkSpec {
 // Returns the link that LINK of an experiment file describes.
 LinkSpec LinkOf(const Link& link);
 
-class Network {
+class LinkModel {
  public:
   // LINKS has one element per machine. QUEUE must outlive the network.
-  Network(std::vector<LinkSpec> links, VirtualTime& queue);
+  LinkModel(std::vector<LinkSpec> links, VirtualTime& queue);
   // REQUIRES: QUEUE runs no function afterwards.
-  ~Network();
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
+  ~LinkModel();
+  LinkModel(const LinkModel&) = delete;
+  LinkModel& operator=(const LinkModel&) = delete;
 
   // Sends BYTES from machine FROM to machine TO and calls DELIVERED when the last bit has arrived.
   // A message of a machine to itself takes no time. REQUIRES: FROM and TO are below the number of
@@ -66,4 +66,4 @@ class Network {
 
 }  // namespace thinwire::lab
 
-#endif  // THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_LINK_MODEL_H_

@@ -1,4 +1,4 @@
-#include "client/encode/state_folder.h"
+#include "client/encode/worker_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-class StateFolderTest : public ::testing::Test {
+class WorkerFolderTest : public ::testing::Test {
  protected:
   void Write(const std::vector<std::string>& names) {
     for (const std::string& name : names) std::ofstream(folder_.path() + "/" + name) << "x";
@@ -32,26 +32,26 @@ class StateFolderTest : public ::testing::Test {
   const std::string dir_ = ::testing::TempDir() + "/" +
                            ::testing::UnitTest::GetInstance()->current_test_info()->name() +
                            "/state";
-  const StateFolder folder_ = [this] {
+  const WorkerFolder folder_ = [this] {
     std::filesystem::remove_all(dir_);
-    return StateFolder::Open(dir_, WorkerId{3}).value();
+    return WorkerFolder::Open(dir_, WorkerId{3}).value();
   }();
 };
 
-TEST_F(StateFolderTest, TheFolderIsCreatedWithItsParents) {
+TEST_F(WorkerFolderTest, TheFolderIsCreatedWithItsParents) {
   EXPECT_TRUE(std::filesystem::is_directory(folder_.path()));
   EXPECT_EQ(folder_.path(), dir_ + "/worker-3");
   EXPECT_EQ(folder_.PathOf(Step{40}), dir_ + "/worker-3/residuals-40");
 }
 
-TEST_F(StateFolderTest, StepsAreSortedByNumberAndOtherFilesAreIgnored) {
+TEST_F(WorkerFolderTest, StepsAreSortedByNumberAndOtherFilesAreIgnored) {
   EXPECT_THAT(*folder_.Steps(), IsEmpty());
   Write({"residuals-9", "residuals-100", "residuals-10", "residuals-11.loss_scale",
          "residuals-12.tmp", "residuals-x", "notes"});
   EXPECT_THAT(*folder_.Steps(), ElementsAre(Step{9}, Step{10}, Step{100}));
 }
 
-TEST_F(StateFolderTest, TheNewestThreeStatesAreKept) {
+TEST_F(WorkerFolderTest, TheNewestThreeStatesAreKept) {
   Write({"residuals-9", "residuals-9.loss_scale", "residuals-8.tmp", "residuals-10",
          "residuals-10.loss_scale", "residuals-11", "residuals-100", "notes"});
   ASSERT_TRUE(folder_.RemoveOld().ok());
@@ -59,16 +59,16 @@ TEST_F(StateFolderTest, TheNewestThreeStatesAreKept) {
                                             "residuals-11", "residuals-100", "notes"));
 }
 
-TEST_F(StateFolderTest, StatesOfLaterStepsAreRemoved) {
+TEST_F(WorkerFolderTest, StatesOfLaterStepsAreRemoved) {
   Write({"residuals-9", "residuals-10", "residuals-11", "residuals-11.loss_scale"});
   ASSERT_TRUE(folder_.RemoveAbove(Step{10}).ok());
   EXPECT_THAT(Names(), UnorderedElementsAre("residuals-9", "residuals-10"));
 }
 
-TEST_F(StateFolderTest, AFolderThatCannotBeCreatedIsAnErrorWithItsPath) {
+TEST_F(WorkerFolderTest, AFolderThatCannotBeCreatedIsAnErrorWithItsPath) {
   Write({"file"});
   const std::string path = folder_.path() + "/file";
-  const absl::Status status = StateFolder::Open(path, WorkerId{0}).status();
+  const absl::Status status = WorkerFolder::Open(path, WorkerId{0}).status();
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(path + "/worker-0: cannot create the folder"));
 }

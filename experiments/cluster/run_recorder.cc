@@ -1,4 +1,4 @@
-#include "experiments/cluster/run_record.h"
+#include "experiments/cluster/run_recorder.h"
 
 #include <algorithm>
 #include <memory>
@@ -48,8 +48,8 @@ uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters) 
   return crc;
 }
 
-RunRecord::RunRecord(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
-                     VirtualTime& queue, TaskPool& pool)
+RunRecorder::RunRecorder(const Plan& plan, const Partition& partition,
+                         std::vector<const Shard*> shards, VirtualTime& queue, TaskPool& pool)
     : plan_(plan),
       partition_(partition),
       shards_(std::move(shards)),
@@ -57,25 +57,25 @@ RunRecord::RunRecord(const Plan& plan, const Partition& partition, std::vector<c
       pool_(pool),
       workers_(plan.worker_count) {}
 
-void RunRecord::Watch(std::vector<const Shard*> shards) {
+void RunRecorder::Watch(std::vector<const Shard*> shards) {
   shards_ = std::move(shards);
   for (WorkerTimes& times : workers_) times.began.reset();
 }
 
-std::future<absl::StatusOr<TestResult>> RunRecord::Test() {
+std::future<absl::StatusOr<TestResult>> RunRecorder::Test() {
   return pool_.Submit<absl::StatusOr<TestResult>>(
       [model = CopyModel(partition_, shards_, &Shard::averages)](LearningTask& task) {
         return task.Test(model->tensors);
       });
 }
 
-void RunRecord::AddTrial(const RunRecord& trial) {
+void RunRecorder::AddTrial(const RunRecorder& trial) {
   Pushed(trial.result_.push_bytes());
   Pulled(trial.result_.pull_bytes());
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i].computed += trial.workers_[i].computed;
 }
 
-void RunRecord::Adopt(const RunRecord& trial) {
+void RunRecorder::Adopt(const RunRecorder& trial) {
   result_.set_examples(result_.examples() + trial.result_.examples());
   result_.set_updates(trial.result_.updates());
   for (const auto& [staleness, pushes] : trial.result_.staleness()) {
@@ -83,7 +83,7 @@ void RunRecord::Adopt(const RunRecord& trial) {
   }
 }
 
-void RunRecord::Began(WorkerId worker, absl::Duration time) {
+void RunRecorder::Began(WorkerId worker, absl::Duration time) {
   WorkerTimes& times = workers_[worker.value];
   if (times.began.has_value()) {
     step_seconds_.push_back(
@@ -93,12 +93,12 @@ void RunRecord::Began(WorkerId worker, absl::Duration time) {
   times.computed += time;
 }
 
-void RunRecord::Computed(const GradientResult& gradient) {
+void RunRecorder::Computed(const GradientResult& gradient) {
   loss_sum_ += gradient.loss_sum;
   loss_examples_ += gradient.examples;
 }
 
-void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effects) {
+void RunRecorder::Applied(ShardId shard, const Event& event, const Effects& effects) {
   const auto* push = std::get_if<PushEvent>(&event);
   if (push != nullptr && push->examples > 0) {
     const Judgement& judgement = *effects.judgement;
@@ -120,7 +120,7 @@ void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effect
   if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(queue_.elapsed());
 }
 
-void RunRecord::Announced(const RuleEvent& rule) {
+void RunRecorder::Announced(const RuleEvent& rule) {
   RuleChange& change = *result_.add_rule_change();
   change.set_step(rule.from.value);
   change.set_seconds(absl::ToDoubleSeconds(queue_.elapsed()));
@@ -131,7 +131,7 @@ void RunRecord::Announced(const RuleEvent& rule) {
   }
 }
 
-void RunRecord::RecordPoint(absl::Duration when) {
+void RunRecorder::RecordPoint(absl::Duration when) {
   due_.reset();
   RunResult::Point& point = *result_.add_point();
   point.set_seconds(absl::ToDoubleSeconds(when));
@@ -148,15 +148,15 @@ void RunRecord::RecordPoint(absl::Duration when) {
   tests_.push_back(Test());
 }
 
-void RunRecord::Finished(WorkerId worker) { workers_[worker.value].finished = queue_.elapsed(); }
+void RunRecorder::Finished(WorkerId worker) { workers_[worker.value].finished = queue_.elapsed(); }
 
-double RunRecord::done() const {
+double RunRecorder::done() const {
   if (plan_.examples == 0) return 0;
   return std::min(1.0,
                   static_cast<double>(result_.examples()) / static_cast<double>(plan_.examples));
 }
 
-absl::StatusOr<RunResult> RunRecord::Finish() {
+absl::StatusOr<RunResult> RunRecorder::Finish() {
   absl::Duration end;
   double busy = 0;
   for (const WorkerTimes& times : workers_) {

@@ -1,12 +1,12 @@
-// RunRecord collects the result of a run with servers (RunResult in proto/experiment.proto).
+// RunRecorder collects the result of a run with servers (RunResult in proto/experiment.proto).
 //
 // Shard 0 stands for the model: examples, updates and staleness are those of shard 0. Late and
 // dropped pushes are those of all shards, as in the report of `thinwire train`. A point is recorded
 // at the first moment at which every shard has all updates that shard 0 had when its examples
 // reached the point's number. Tests run on the pool, from a copy of the masters, or of their
 // averages if the job has a parameter_average, while the simulation goes on. Not thread-safe.
-#ifndef THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
-#define THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORDER_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORDER_H_
 
 #include <cstdint>
 #include <functional>
@@ -29,7 +29,7 @@
 
 namespace thinwire::lab {
 
-class RunRecord {
+class RunRecorder {
  public:
   struct Plan {
     uint32_t worker_count = 0;
@@ -40,17 +40,17 @@ class RunRecord {
   };
 
   // PARTITION, SHARDS (by shard number), QUEUE and POOL must outlive this object.
-  RunRecord(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
-            VirtualTime& queue, TaskPool& pool);
+  RunRecorder(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
+              VirtualTime& queue, TaskPool& pool);
 
   // Replaces SHARDS. The other workers and servers of the run have taken over, in the same state.
   void Watch(std::vector<const Shard*> shards);
   // Tests the current masters, or their averages. Errors: those of LearningTask::Test.
   std::future<absl::StatusOr<TestResult>> Test();
   // Adds the bytes and the computing times of TRIAL, a record of other servers and workers.
-  void AddTrial(const RunRecord& trial);
+  void AddTrial(const RunRecorder& trial);
   // Adds the examples and the staleness of TRIAL, whose state this run has taken over.
-  void Adopt(const RunRecord& trial);
+  void Adopt(const RunRecorder& trial);
 
   // The functions below record what happens at the current time of the queue.
 
@@ -102,4 +102,4 @@ uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters);
 
 }  // namespace thinwire::lab
 
-#endif  // THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORDER_H_

@@ -1,4 +1,4 @@
-#include "experiments/cluster/exchange.h"
+#include "experiments/cluster/peer_exchange.h"
 
 #include <future>
 

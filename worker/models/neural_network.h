@@ -1,10 +1,10 @@
-// Network describes the computation of one model: its parameters, its buffers, and a function that
-// computes logits. TorchModel (torch_model.h) makes a Model from a Network.
+// NeuralNetwork describes the computation of one model: its parameters, its buffers, and a function that
+// computes logits. TorchModel (torch_model.h) makes a Model from a NeuralNetwork.
 //
 // This header includes only ATen, because ATen's operators record the data for autograd. ATen
 // compiles in half the time of torch/torch.h.
-#ifndef THINWIRE_WORKER_MODELS_NETWORK_H_
-#define THINWIRE_WORKER_MODELS_NETWORK_H_
+#ifndef THINWIRE_WORKER_MODELS_NEURAL_NETWORK_H_
+#define THINWIRE_WORKER_MODELS_NEURAL_NETWORK_H_
 
 #include <ATen/ATen.h>
 
@@ -23,7 +23,7 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-struct Network {
+struct NeuralNetwork {
   // Blocks until the parameter with the index `parameter` is up to date, and returns its tensor. A
   // Forward function should read each parameter as late as possible, to leave the most time for
   // communication.
@@ -47,4 +47,4 @@ struct Network {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_WORKER_MODELS_NETWORK_H_
+#endif  // THINWIRE_WORKER_MODELS_NEURAL_NETWORK_H_

@@ -1,4 +1,4 @@
-// StateFolder: the folder with the saved states of one worker.
+// WorkerFolder: the folder with the saved states of one worker.
 //
 //   DIR/worker-3/residuals-40             the residuals before step 40 (residual_file.h)
 //   DIR/worker-3/residuals-40.loss_scale  a file of the trainer, written before the residual file
@@ -6,8 +6,8 @@
 //
 // A state belongs to the step before which it was saved. The newest three are kept, because servers
 // that lose steps continue from one of their newest checkpoints.
-#ifndef THINWIRE_CLIENT_ENCODE_STATE_FOLDER_H_
-#define THINWIRE_CLIENT_ENCODE_STATE_FOLDER_H_
+#ifndef THINWIRE_CLIENT_ENCODE_WORKER_FOLDER_H_
+#define THINWIRE_CLIENT_ENCODE_WORKER_FOLDER_H_
 
 #include <string>
 #include <utility>
@@ -22,10 +22,10 @@ namespace thinwire::client {
 
 // Immutable, but its functions read and change the files. All functions return errors of the file
 // system with the path.
-class StateFolder {
+class WorkerFolder {
  public:
   // Creates the folder of WORKER in STATE_DIR, unless it exists.
-  static absl::StatusOr<StateFolder> Open(const std::string& state_dir, WorkerId worker);
+  static absl::StatusOr<WorkerFolder> Open(const std::string& state_dir, WorkerId worker);
 
   const std::string& path() const { return path_; }
   // Returns the path of the residual file of STEP.
@@ -47,7 +47,7 @@ class StateFolder {
     bool has_residuals;  // false: a file beside the residual file, or an incomplete file
   };
 
-  explicit StateFolder(std::string path) : path_(std::move(path)) {}
+  explicit WorkerFolder(std::string path) : path_(std::move(path)) {}
 
   absl::StatusOr<std::vector<File>> Files() const;
   absl::Status RemoveIf(absl::FunctionRef<bool(Step)> condition) const;
@@ -57,4 +57,4 @@ class StateFolder {
 
 }  // namespace thinwire::client
 
-#endif  // THINWIRE_CLIENT_ENCODE_STATE_FOLDER_H_
+#endif  // THINWIRE_CLIENT_ENCODE_WORKER_FOLDER_H_

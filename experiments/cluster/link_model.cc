@@ -1,4 +1,4 @@
-#include "experiments/cluster/network.h"
+#include "experiments/cluster/link_model.h"
 
 #include <algorithm>
 #include <compare>
@@ -85,7 +85,7 @@ LinkSpec LinkOf(const Link& link) {
           .latency = absl::Milliseconds(link.latency_ms())};
 }
 
-struct Network::State {
+struct LinkModel::State {
   State(std::vector<LinkSpec> links, VirtualTime& queue);
 
   void Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered);
@@ -122,7 +122,7 @@ struct Network::State {
   uint64_t step_number = 0;  // of the scheduled step; earlier ones are void
 };
 
-Network::State::State(std::vector<LinkSpec> l, VirtualTime& q)
+LinkModel::State::State(std::vector<LinkSpec> l, VirtualTime& q)
     : links(std::move(l)), queue(q), directions(2 * links.size()), sent_bytes(links.size()) {
   for (size_t i = 0; i < directions.size(); ++i) {
     const double rate = links[i / 2].bits_per_second;
@@ -130,7 +130,7 @@ Network::State::State(std::vector<LinkSpec> l, VirtualTime& q)
   }
 }
 
-void Network::State::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {
+void LinkModel::State::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {
   if (from == to) return queue.After(absl::ZeroDuration(), std::move(delivered));
   sent_bytes[from] += bytes;
   const auto [place, added] = flows.try_emplace({from, to});
@@ -152,7 +152,7 @@ void Network::State::Send(size_t from, size_t to, uint64_t bytes, Executor::Task
   }
 }
 
-void Network::State::Start(Flow& flow) {
+void LinkModel::State::Start(Flow& flow) {
   changed = true;
   for (const size_t i : {flow.out, flow.in}) {
     Direction& direction = directions[i];
@@ -164,7 +164,7 @@ void Network::State::Start(Flow& flow) {
   Join(flow, flow.messages.front().bits);
 }
 
-void Network::State::Stop(Flow& flow) {
+void LinkModel::State::Stop(Flow& flow) {
   changed = true;
   Leave(flow);
   for (const size_t i : {flow.out, flow.in}) {
@@ -176,7 +176,7 @@ void Network::State::Stop(Flow& flow) {
   }
 }
 
-void Network::State::Join(Flow& flow, double bits) {
+void LinkModel::State::Join(Flow& flow, double bits) {
   GroupKey key;
   if (IsShared(flow.out)) {
     key.out = flow.out;
@@ -199,7 +199,7 @@ void Network::State::Join(Flow& flow, double bits) {
   flow.group->SetNext();
 }
 
-double Network::State::Leave(Flow& flow) {
+double LinkModel::State::Leave(Flow& flow) {
   Group& group = *flow.group;
   flow.group = nullptr;
   const double bits = std::max(flow.end - group.ClockAt(queue.elapsed()), 0.0);
@@ -212,7 +212,7 @@ double Network::State::Leave(Flow& flow) {
   return bits;
 }
 
-void Network::State::StepAt(absl::Duration when) {
+void LinkModel::State::StepAt(absl::Duration when) {
   if (when == step_at) return;
   step_at = when;
   queue.At(when, [this, number = ++step_number] {
@@ -220,7 +220,7 @@ void Network::State::StepAt(absl::Duration when) {
   });
 }
 
-void Network::State::Step() {
+void LinkModel::State::Step() {
   step_at = absl::InfiniteDuration();
   EndMessages();
   if (changed) Fill();
@@ -229,7 +229,7 @@ void Network::State::Step() {
   if (!groups.empty()) StepAt(next);
 }
 
-void Network::State::EndMessages() {
+void LinkModel::State::EndMessages() {
   const absl::Duration now = queue.elapsed();
   std::map<uint64_t, Flow*> ended;  // by the number of the message
   for (auto& [key, group] : groups) {
@@ -258,7 +258,7 @@ void Network::State::EndMessages() {
   }
 }
 
-void Network::State::Fill() {
+void LinkModel::State::Fill() {
   changed = false;
   std::vector<Group*> limited;
   std::vector<Direction*> shared;
@@ -304,7 +304,7 @@ void Network::State::Fill() {
   for (Direction* const direction : shared) direction->groups.clear();
 }
 
-void Network::State::Assign(Group& group, double rate) {
+void LinkModel::State::Assign(Group& group, double rate) {
   group.new_rate = rate;
   for (const size_t i : {group.key.out, group.key.in}) {
     if (i == kNone) continue;
@@ -319,15 +319,15 @@ void Network::State::Assign(Group& group, double rate) {
   group.SetNext();
 }
 
-Network::Network(std::vector<LinkSpec> links, VirtualTime& queue)
+LinkModel::LinkModel(std::vector<LinkSpec> links, VirtualTime& queue)
     : state_(std::make_unique<State>(std::move(links), queue)) {}
 
-Network::~Network() = default;
+LinkModel::~LinkModel() = default;
 
-void Network::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {
+void LinkModel::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {
   state_->Send(from, to, bytes, std::move(delivered));
 }
 
-uint64_t Network::sent_bytes(size_t machine) const { return state_->sent_bytes[machine]; }
+uint64_t LinkModel::sent_bytes(size_t machine) const { return state_->sent_bytes[machine]; }
 
 }  // namespace thinwire::lab

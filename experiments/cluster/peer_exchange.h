@@ -1,4 +1,4 @@
-// Exchange is the second half of a step of peer-to-peer training: when a worker has computed its
+// PeerExchange is the second half of a step of peer-to-peer training: when a worker has computed its
 // gradient, the workers send messages to each other until every worker has the sum of all
 // gradients.
 //
@@ -8,8 +8,8 @@
 // An exchange separates times from values. Begin() runs the messages in virtual time; they carry no
 // values. Sum() computes the values once for all workers, because all workers receive the same
 // bits.
-#ifndef THINWIRE_EXPERIMENTS_CLUSTER_EXCHANGE_H_
-#define THINWIRE_EXPERIMENTS_CLUSTER_EXCHANGE_H_
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_PEER_EXCHANGE_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_PEER_EXCHANGE_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -29,9 +29,9 @@ namespace thinwire::lab {
 // The gradients of all workers, by worker number.
 using Gradients = std::span<const std::vector<float>>;
 
-class Exchange {
+class PeerExchange {
  public:
-  virtual ~Exchange() = default;
+  virtual ~PeerExchange() = default;
 
   // WORKER has computed the gradient of its next step. Later, the exchange calls the function DONE
   // that its constructor received, with WORKER. REQUIRES: DONE was called for the worker's step
@@ -68,4 +68,4 @@ void ForEach(TaskPool& pool, size_t count, const std::function<void(size_t)>& ru
 
 }  // namespace thinwire::lab
 
-#endif  // THINWIRE_EXPERIMENTS_CLUSTER_EXCHANGE_H_
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_PEER_EXCHANGE_H_
