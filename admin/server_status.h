@@ -78,7 +78,7 @@ struct NoiseSums {
 
   // Adds the shards of REPLY.
   void Add(const StatusReply& reply);
-  // Returns the noise scale in examples (docs/training.md), or nullopt if it was not measured or is
+  // Returns the noise scale in examples (docs/large_batches.md), or nullopt if it was not measured or is
   // too uncertain.
   std::optional<double> scale() const;
 };

@@ -96,7 +96,7 @@ def permutation(seed, epoch, count):
 
 
 class Cnn(torch.nn.Module):
-    """The model `cnn` of docs/training.md."""
+    """The model `cnn` of docs/models.md."""
 
     def __init__(self, seed):
         super().__init__()

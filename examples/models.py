@@ -7,7 +7,7 @@ Their tensors have the names of a model file that `thinwire train --output` writ
     model.eval()
 
 Every module takes the shape of one example and the number of classes. Its forward takes a batch [n, ...example shape] and
-returns logits [n, classes]. docs/training.md says how the bytes of an image become floats.
+returns logits [n, classes]. docs/models.md says how the bytes of an image become floats.
 """
 
 import math

@@ -10,7 +10,7 @@
 #   headers    compiles all sources without the precompiled headers, which hide a missing include
 #                                                                                about 15 minutes
 #   promises   tests/promises_test.cc with long faults                           some minutes
-#   times      the times that docs/operations.md promises after a kill, each with five times its tolerance
+#   times      the times that docs/failures.md promises after a kill, each with five times its tolerance
 #                                                                                1 minute
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #   page       the status pages and a report in headless Chromium; skipped without chromium
@@ -19,7 +19,7 @@
 #   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
 #   image      a server and a worker in containers; skipped without podman, runc 5 minutes
 #   podman     the pods of deploy/k8s; skipped without podman or the image       3 minutes
-#   walk       the commands of docs/operations.md on three bare machines; skipped without root or mmdebstrap
+#   walk       the commands of docs/two_machines.md on three bare machines; skipped without root or mmdebstrap
 #                                                                                10 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]

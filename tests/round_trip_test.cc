@@ -90,7 +90,7 @@ TEST_F(RoundTripTest, AStepTakesOneRoundTrip) {
   EXPECT_EQ(*round_trips, 1);
 }
 
-// Shows that this test sees the waits for windows. docs/operations.md states the necessary budget.
+// Shows that this test sees the waits for windows. docs/failures.md states the necessary budget.
 TEST_F(RoundTripTest, AStepWithTheWindowsOfASmallMemoryBudgetTakesMore) {
   const auto round_trips = RoundTripsWithBudget("128MB");
   ASSERT_TRUE(round_trips.ok()) << round_trips.status();

@@ -19,6 +19,7 @@ PARTS = (r"shards: passed, .*//tests/simulation:simulate -- --durability none --
          r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
          r"sanitizers: passed, \d+ s: 2 test programs",
+         r"headers: passed, \d+ s: .*build --config=plain_headers .*",
          r"promises: passed, \d+ s: 2 cases with long faults",
          r"times: passed, \d+ s: sync 5\.06 s, return 0\.70 s",
          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5 --kill_servers",
@@ -107,7 +108,7 @@ class ScriptsTest(unittest.TestCase):
     def test_nightly_runs_only_the_named_parts(self):
         code, output = self.nightly(BAZEL, ["--seed", "5", "--seeds", "12", "--parts", "cluster,page"])
         self.assertEqual(code, 0, output)
-        self.expect_parts(output, [PARTS[1], PARTS[8]])
+        self.expect_parts(output, [PARTS[1], PARTS[9]])
 
     def expect_parts(self, output, parts):
         """Expects that OUTPUT ends with an empty line and one line for each of PARTS."""

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Walks the section "A job on two machines, step by step" of docs/operations.md: runs its commands, exactly as they are printed, on
-# three machines, which are namespaces with file systems of their own and links of 1 Gbit/s. The machines are bare Debian 12; the
-# packages of deploy/deb.sh are installed by the commands of the page. The last line of the output is the result. Requires root,
+# Walks docs/two_machines.md: runs its commands, exactly as they are printed, on three machines, which are namespaces with file
+# systems of their own and links of 1 Gbit/s. The machines are bare Debian 12; the packages of deploy/deb.sh are installed by the commands of the page. The last line of the output is the result. Requires root,
 # mmdebstrap and a mirror of Debian.
 #
 #   tests/walk.sh                 makes a bare Debian in a temporary folder and walks
@@ -18,8 +17,7 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-page=docs/operations.md
-section="## A job on two machines, step by step"
+page=docs/two_machines.md
 fail() { echo "walk.sh: $1" >&2; exit 1; }
 
 # make_debian DIR: a bare Debian 12 with sshd, and a user who may call sudo and log in on every machine. The libraries that the
@@ -179,11 +177,9 @@ cp "$work"/packages/*.deb "$work/own/root/home/user/"
 
 refused=0 page_read=0 rotated=0 accuracy="" step="" block_count=0 all_text=""
 words=()  # Of the block that is being read; empty outside of blocks with a machine.
-in_section=false in_block=false
+in_block=false
 after_step() { if declare -F "after_step_$step" >/dev/null; then "after_step_$step"; fi; }
 while IFS= read -r line <&3; do
-  if [ "$line" = "$section" ]; then in_section=true; continue; fi
-  $in_section || continue
   if $in_block; then
     if [ "$line" != '```' ]; then printf '%s\n' "$line" >>"$work/block"; continue; fi
     in_block=false
@@ -198,10 +194,10 @@ while IFS= read -r line <&3; do
   fi
   case $line in
     '```sh '*) in_block=true; : >"$work/block"; read -ra words <<<"${line#'```sh '}" ;;
-    '### '*) after_step; step=${line#'### '}; step=${step%%.*}; echo "$line" ;;
-    '## '*) after_step; break ;;
+    '## '*) after_step; step=${line#'## '}; step=${step%%.*}; echo "$line" ;;
   esac
 done 3<"$page"
+after_step
 
 [ "$refused$page_read$rotated" = 111 ] || fail "$page: a step is missing (expected the checks after steps 6, 7 and 11)"
 [ -n "$accuracy" ] || fail "no test accuracy in the output of thinwire evaluate"

@@ -1,5 +1,5 @@
 // PushSchedule: the push codec of each step. A run may use another codec at its beginning, and a
-// sparse codec may begin with a higher density (common/density_warmup.h, docs/training.md).
+// sparse codec may begin with a higher density (common/density_warmup.h, docs/sparse_training.md).
 //
 //   progress t = step / planned steps             codec
 //   t < first_part                                warmup.first

@@ -29,7 +29,7 @@ TEST(PushScheduleTest, DensityFallsByTheSameFactorInEveryStep) {
 }
 
 // A density that falls from 10 % to 0.1 % over a fifth of the run averages 0.51 % over the run
-// (docs/training.md).
+// (docs/sparse_training.md).
 TEST(PushScheduleTest, MeanDensityIsTheIntegralOfTheFall) {
   const PushSchedule schedule = *PushSchedule::Make(kSparse, {.density = {.part = 0.2}}, 10000);
   double sum = 0;

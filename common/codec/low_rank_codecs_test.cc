@@ -135,7 +135,7 @@ TEST(PowerSgdTest, AShardIsSentDenseUnlessThatTakesTwiceTheBytes) {
   EXPECT_EQ(codec_of(spec, 50, 2000), CodecId::kFp8E4m3);
 }
 
-// The example of docs/codecs.md: the matrix of 8 rows and 8 columns whose values are 2 in row 1 and
+// The example of docs/powersgd.md: the matrix of 8 rows and 8 columns whose values are 2 in row 1 and
 // 0 in the other rows.
 TEST(PowerSgdTest, ThePayloadMatchesItsDocumentation) {
   std::vector<float> values(64);

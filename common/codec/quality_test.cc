@@ -1,5 +1,5 @@
 // Checks that the measured encoding errors of the codecs are within 5 % of the table in
-// docs/codecs.md.
+// docs/codec_measurements.md.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace thinwire {
 namespace {
 
 // The encoding error of a heavy-tailed shard depends on its few largest values. The table in
-// docs/codecs.md therefore contains means over kShards shards.
+// docs/codec_measurements.md therefore contains means over kShards shards.
 constexpr size_t kShardValues = 32 * 1024;
 constexpr uint32_t kShards = 256;
 

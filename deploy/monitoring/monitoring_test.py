@@ -1,6 +1,6 @@
 """Checks the alert rules and the dashboard with promtool and against the documents.
 
-    monitoring_test.py RULES METRICS_PAGE OPERATIONS_PAGE
+    monitoring_test.py RULES METRICS_PAGE MONITORING_PAGE
 """
 
 import json
@@ -12,7 +12,7 @@ import unittest
 
 import yaml
 
-OPERATIONS_PAGE = sys.argv.pop()
+MONITORING_PAGE = sys.argv.pop()
 METRICS_PAGE = sys.argv.pop()
 RULES = sys.argv.pop()
 FOLDER = os.path.dirname(RULES)
@@ -72,7 +72,7 @@ class MonitoringTest(unittest.TestCase):
             self.assertEqual(set(rule["annotations"]), {"summary", "action"}, rule["alert"])
 
     def test_the_table_of_alarms_has_every_alert(self):
-        section = read(OPERATIONS_PAGE).split("\n### Alarms\n")[1].split("\n## ")[0]
+        section = read(MONITORING_PAGE).split("\n## Alarms\n")[1].split("\n## ")[0]
         rows = re.findall(r"^\| `(\w+)` \| `(.*?)` \| (\S+) \|", section, re.MULTILINE)
         self.assertEqual(rows, [(rule["alert"], rule["expr"], rule.get("for", "0s")) for rule in rules()])
 

@@ -11,7 +11,7 @@
 //   log-00000000000000000001   segment header | record | record | ...
 //   record                     record header | bytes
 //
-// The headers have checksums (docs/recovery.md describes every byte).
+// The headers have checksums (docs/event_log.md describes every byte).
 #ifndef THINWIRE_SERVER_DURABLE_EVENT_LOG_H_
 #define THINWIRE_SERVER_DURABLE_EVENT_LOG_H_
 

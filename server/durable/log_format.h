@@ -1,4 +1,4 @@
-// The format of the segments of an event log. docs/recovery.md describes every byte.
+// The format of the segments of an event log. docs/event_log.md describes every byte.
 #ifndef THINWIRE_SERVER_DURABLE_LOG_FORMAT_H_
 #define THINWIRE_SERVER_DURABLE_LOG_FORMAT_H_
 

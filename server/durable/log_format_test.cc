@@ -34,7 +34,7 @@ TEST(LogFormat, OtherNamesAreNoSegments) {
   }
 }
 
-// docs/recovery.md shows these bytes.
+// docs/event_log.md shows these bytes.
 TEST(LogFormat, TheHeadersHaveTheDocumentedBytes) {
   EXPECT_EQ(Hex(SegmentHeader(5)),
             "7468696e776c6f67"

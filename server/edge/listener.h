@@ -1,6 +1,6 @@
 // Listener serves a job's gRPC services on a port.
 //
-// Limits bound the memory that peers can make the server use. docs/wire.md lists all limits and
+// Limits bound the memory that peers can make the server use. docs/control_calls.md lists all limits and
 // their effects on a peer.
 //
 //   message        at most kMaxMessageBytes. Compressed messages are refused, because gRPC

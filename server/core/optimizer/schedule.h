@@ -10,7 +10,7 @@
 //   cosine       rate * (1 + cos(pi p)) / 2
 //
 // The cosine schedule is that of Loshchilov and Hutter 2017, section 3, without restarts.
-// docs/optimizers.md shows plots.
+// docs/schedules.md shows plots.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_SCHEDULE_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_SCHEDULE_H_
 
