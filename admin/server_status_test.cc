@@ -1,5 +1,3 @@
-#include "admin/server_status.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "admin/job_summary.h"
+#include "admin/server_history.h"
+#include "admin/server_json.h"
+#include "admin/server_metrics.h"
+#include "admin/server_page.h"
 #include "proto/counters.h"
 #include "proto/precision.pb.h"
 

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "admin/html.h"
+#include "admin/job_summary.h"
+#include "admin/server_page.h"
 #include "cli/terminal/table.h"
 
 namespace thinwire {

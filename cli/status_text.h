@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "admin/server_status.h"
+#include "admin/server_history.h"
 
 namespace thinwire {
 

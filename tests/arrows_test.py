@@ -113,7 +113,7 @@ HEAVY_HEADERS = {
     },
     r"boost/beast": {"admin/http_server.cc"},
     r"nlohmann/json\.hpp": {
-        "admin/server_status.cc",
+        "admin/server_json.cc",
         "cli/doctor/doctor_command.cc",
         "cli/doctor/doctor_report.cc",
         "cli/status_command.cc",

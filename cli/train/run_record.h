@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "admin/server_status.h"
+#include "admin/job_summary.h"
 #include "cli/process/process.h"
 #include "common/ids.h"
 #include "proto/control.pb.h"

@@ -9,6 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "admin/html.h"
 #include "admin/metrics.h"
+#include "admin/server_json.h"
+#include "admin/server_page.h"
 #include "admin/status_table.h"
 #include "common/ids.h"
 #include "common/status_macros.h"

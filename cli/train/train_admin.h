@@ -18,7 +18,7 @@
 #include "absl/time/time.h"
 #include "admin/curve.h"
 #include "admin/http_server.h"
-#include "admin/server_status.h"
+#include "admin/server_history.h"
 #include "cli/train/run_record.h"
 #include "common/time/clock.h"
 #include "proto/control.pb.h"

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "admin/server_status.h"
+#include "admin/server_history.h"
 #include "common/ids.h"
 #include "common/time/clock.h"
 #include "proto/control.pb.h"

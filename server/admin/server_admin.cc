@@ -6,7 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "admin/html.h"
+#include "admin/job_summary.h"
 #include "admin/metrics.h"
+#include "admin/server_json.h"
+#include "admin/server_metrics.h"
+#include "admin/server_page.h"
 #include "common/status_macros.h"
 
 namespace thinwire {

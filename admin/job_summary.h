@@ -1,59 +1,31 @@
-// The status of a job's servers as page, JSON and metrics. ServerHistory adds to the newest
-// StatusReply of one server the times that the reply does not have; the functions show the
-// histories of all known servers.
-#ifndef THINWIRE_ADMIN_SERVER_STATUS_H_
-#define THINWIRE_ADMIN_SERVER_STATUS_H_
+// JobSummary is the state of a whole job, from the histories of all known servers, with its figures
+// as texts.
+#ifndef THINWIRE_ADMIN_JOB_SUMMARY_H_
+#define THINWIRE_ADMIN_JOB_SUMMARY_H_
 
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "admin/metrics.h"
-#include "admin/status_table.h"
-#include "common/ids.h"
+#include "admin/server_history.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {
 
-// Not thread-safe.
-class ServerHistory {
- public:
-  explicit ServerHistory(ServerId server) : server_(server) {}
-
-  // Records a reply that arrived at NOW.
-  void Add(StatusReply reply, absl::Time now);
-
-  ServerId server() const { return server_; }
-  // Returns the newest reply; null if the server has not answered yet.
-  const StatusReply* latest() const { return latest_ ? &*latest_ : nullptr; }
-  absl::Time answered() const { return answered_; }
-  // Returns the first step that some shard has not finished.
-  uint64_t step() const { return step_; }
-  // Returns the time from the first to the newest reply in which step() was the open step: at most
-  // as long as the step has really been open.
-  absl::Duration step_age() const { return answered_ - step_since_; }
-  // Returns the time at which the newest checkpoint was first seen; nullopt if there is none.
-  std::optional<absl::Time> checkpointed() const { return checkpointed_; }
-  // Return the part of the log since the newest checkpoint, which a recovery would replay.
-  uint64_t replay_record_count() const;
-  uint64_t replay_bytes() const;
-
- private:
-  const ServerId server_;
-  std::optional<StatusReply> latest_;
-  absl::Time answered_;
-  uint64_t step_ = 0;
-  absl::Time step_since_;  // the arrival of the first reply with `step_`
-  std::optional<absl::Time> checkpointed_;
-  uint64_t checkpoint_record_count_ = 0;  // log_records at `checkpointed_`
-  uint64_t checkpoint_log_bytes_ = 0;     // log_bytes at `checkpointed_`
+// A verdict on pushes, and the function that returns the number of pushes that have it.
+struct PushVerdict {
+  const char* name;
+  uint64_t (StatusReply::*count)() const;
 };
+std::span<const PushVerdict> PushVerdicts();
+
+// Returns the number of parameters in the shards of REPLY.
+uint64_t ValueCountOf(const StatusReply& reply);
 
 // A worker as all servers together see it.
 struct WorkerSight {
@@ -140,13 +112,7 @@ struct JobSummary {
   uint64_t parameter_fp32_bytes = 0;
 };
 
-// Return a row for each worker that ever joined, and for each server.
-StatusTable WorkerTable(std::span<const ServerHistory> servers, absl::Time now);
-StatusTable ServerTable(std::span<const ServerHistory> servers, absl::Time now);
-// Returns a row for each server with an event log or checkpoints.
-StatusTable DurabilityTable(std::span<const ServerHistory> servers, absl::Time now);
-// Returns the bytes of gradients and parameters beside an estimate of those in fp32.
-StatusTable BytesTable(const JobSummary& summary);
+JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
 
 // Returns "worker 3" or "workers 0, 3".
 std::string WorkerListText(const std::vector<uint32_t>& workers);
@@ -164,16 +130,6 @@ std::string InsecureText(const std::vector<uint32_t>& servers);
 // "backup 2", "sync, async from step 40 on". Returns "-" if the mode is unknown.
 std::string ModeText(const JobSummary& summary);
 
-JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
-
-// Returns the body of a status page.
-std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now);
-// Returns {"servers": [{"server", "answered_seconds_ago", "status": StatusReply as protobuf JSON}],
-// "summary": {...}}.
-nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl::Time now);
-// Adds the metrics of one server, which are those of its own process.
-void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& metrics);
-
 }  // namespace thinwire
 
-#endif  // THINWIRE_ADMIN_SERVER_STATUS_H_
+#endif  // THINWIRE_ADMIN_JOB_SUMMARY_H_

@@ -1,0 +1,193 @@
+#include "admin/job_summary.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "admin/html.h"
+#include "proto/precision.pb.h"
+#include "proto/precision_text.h"
+
+namespace thinwire {
+namespace {
+
+using html::CountText;
+
+constexpr PushVerdict kVerdicts[] = {
+    {"accepted", &StatusReply::accepted_pushes}, {"late", &StatusReply::late_pushes},
+    {"repeated", &StatusReply::repeated_pushes}, {"refused", &StatusReply::refused_pushes},
+    {"fenced", &StatusReply::fenced_pushes},     {"stale", &StatusReply::stale_pushes},
+    {"early", &StatusReply::early_pushes}};
+
+}  // namespace
+
+std::span<const PushVerdict> PushVerdicts() { return kVerdicts; }
+
+uint64_t ValueCountOf(const StatusReply& reply) {
+  uint64_t count = 0;
+  for (const ShardStatus& shard : reply.shards()) count += shard.values();
+  return count;
+}
+
+void NoiseSums::Add(const StatusReply& reply) {
+  for (const ShardStatus& shard : reply.shards()) {
+    variance += shard.gradient_variance();
+    squared_gradient += shard.squared_gradient();
+  }
+}
+
+std::optional<double> NoiseSums::scale() const {
+  if (variance <= 0 || squared_gradient <= 0) return std::nullopt;
+  return variance / squared_gradient;
+}
+
+RuleStatus RuleStatusOf(const StatusReply& reply) {
+  RuleStatus rule = {.mode = reply.mode()};
+  if (reply.has_backup()) rule.backup = reply.backup();
+  if (reply.has_slack()) rule.slack = reply.slack();
+  return rule;
+}
+
+void BatchStatus::Add(const StatusReply& reply) {
+  if (reply.batch() == 0) return;
+  *this = {.examples = reply.batch(),
+           .accumulate = reply.accumulate(),
+           .epoch_examples = reply.epoch_examples(),
+           .wished_workers = reply.wished_workers()};
+}
+
+void ClippingStatus::Add(const StatusReply& reply) {
+  if (reply.gradient_norm() == 0) return;
+  *this = {.gradient_norm = reply.gradient_norm(), .clipped_updates = reply.clipped_updates()};
+}
+
+const char* WorkerSight::state() const {
+  if (left) return "left";
+  return live ? "live" : "not live";
+}
+
+std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now) {
+  std::map<uint32_t, WorkerSight> workers;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr) continue;
+    for (const WorkerStatus& status : server.latest()->workers()) {
+      // The servers are in ascending order, and the first one, the lead, decides who is a member.
+      const auto [it, is_new] = workers.try_emplace(status.worker());
+      WorkerSight& worker = it->second;
+      if (is_new) {
+        worker.incarnation = status.incarnation();
+        worker.live = status.live();
+        worker.left = status.left();
+      }
+      worker.next = std::min<uint64_t>(worker.next, status.next());
+      worker.heard = std::min(
+          worker.heard, absl::Seconds(status.heard_seconds_ago()) + (now - server.answered()));
+    }
+  }
+  return workers;
+}
+
+std::string WorkerListText(const std::vector<uint32_t>& workers) {
+  return absl::StrCat(workers.size() == 1 ? "worker " : "workers ", absl::StrJoin(workers, ", "));
+}
+
+std::string NoiseScaleText(const NoiseSums& noise) {
+  const std::optional<double> scale = noise.scale();
+  return scale ? absl::StrFormat("%.3g examples", *scale) : "-";
+}
+
+std::string BatchText(const BatchStatus& batch) {
+  if (batch.examples == 0) return "-";
+  std::string text = absl::StrCat(CountText(batch.examples), " examples, ", batch.accumulate,
+                                  batch.accumulate == 1 ? " batch" : " batches", " per worker");
+  if (batch.wished_workers > 0) {
+    absl::StrAppend(&text, ", ", batch.wished_workers, " workers wished");
+  }
+  return text;
+}
+
+std::string ClippingText(const ClippingStatus& clipping) {
+  if (clipping.gradient_norm == 0) return "-";
+  return absl::StrCat("norm ", absl::StrFormat("%.3g", clipping.gradient_norm), ", ",
+                      CountText(clipping.clipped_updates), " updates clipped");
+}
+
+std::string InsecureText(const std::vector<uint32_t>& servers) {
+  return absl::StrCat("INSECURE: ", servers.size() == 1 ? "server " : "servers ",
+                      absl::StrJoin(servers, ", "), servers.size() == 1 ? " listens" : " listen",
+                      " for other machines without credentials");
+}
+
+JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
+  JobSummary summary;
+  uint64_t step = std::numeric_limits<uint64_t>::max();
+  double push_fp32 = 0;
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr) continue;
+    ++summary.answered_count;
+    if (summary.job.empty()) summary.job = reply->job();
+    if (summary.rule.mode.empty()) summary.rule = RuleStatusOf(*reply);
+    if (!reply->next_mode().empty()) {
+      summary.next_mode =
+          absl::StrCat(reply->next_mode(), " from step ", reply->next_mode_step(), " on");
+    }
+    if (reply->precision_decisions_size() > 0) {
+      const PrecisionDecision& last = *reply->precision_decisions().rbegin();
+      summary.push_choice =
+          absl::StrCat(ChosenText(last), " up to step ", CountText(last.next_step()));
+    }
+    if (reply->insecure()) summary.insecure.push_back(server.server().value);
+    for (const PushVerdict& verdict : kVerdicts) {
+      summary.verdicts[verdict.name] += (reply->*verdict.count)();
+    }
+    for (const auto& [value, count] : reply->staleness()) summary.staleness[value] += count;
+    summary.noise.Add(*reply);
+    summary.batch.Add(*reply);
+    summary.clipping.Add(*reply);
+    summary.push_bytes += reply->push_payload_bytes();
+    summary.parameter_bytes += reply->parameters_payload_bytes();
+    if (reply->shards().empty()) continue;
+    step = std::min(step, server.step());
+    const double shard_bytes = static_cast<double>(ValueCountOf(*reply)) * sizeof(float) /
+                               static_cast<double>(reply->shards_size());
+    push_fp32 += shard_bytes * static_cast<double>(reply->accepted_pushes() + reply->late_pushes());
+  }
+  if (step != std::numeric_limits<uint64_t>::max()) summary.step = step;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr || server.latest()->shards().empty()) continue;
+    if (server.step() == summary.step) {
+      summary.step_age = std::max(summary.step_age, server.step_age());
+    }
+  }
+  // Each judged push is also a read, so about as many parameters were sent as gradients received.
+  summary.push_fp32_bytes = static_cast<uint64_t>(push_fp32);
+  summary.parameter_fp32_bytes = summary.push_fp32_bytes;
+  double pushes = 0;
+  for (const auto& [value, count] : summary.staleness) {
+    summary.mean_staleness += static_cast<double>(value) * static_cast<double>(count);
+    pushes += static_cast<double>(count);
+  }
+  if (pushes > 0) summary.mean_staleness /= pushes;
+  const std::map<uint32_t, WorkerSight> workers = WorkersOf(servers, now);
+  summary.worker_count = static_cast<uint32_t>(workers.size());
+  for (const auto& [number, worker] : workers) {
+    if (!worker.live) continue;
+    summary.live.push_back(number);
+    if (worker.next <= summary.step) summary.unfinished.push_back(number);
+  }
+  return summary;
+}
+
+std::string ModeText(const JobSummary& summary) {
+  const RuleStatus& rule = summary.rule;
+  if (rule.mode.empty()) return "-";
+  std::string text = rule.mode;
+  if (rule.backup.value_or(0) > 0) absl::StrAppend(&text, " ", *rule.backup);
+  if (rule.slack.has_value()) absl::StrAppend(&text, " ", *rule.slack);
+  if (!summary.next_mode.empty()) absl::StrAppend(&text, ", ", summary.next_mode);
+  return text;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,51 @@
+// ServerHistory keeps the newest StatusReply of one server and the times that the reply does not
+// have, such as how long the open step has been open.
+#ifndef THINWIRE_ADMIN_SERVER_HISTORY_H_
+#define THINWIRE_ADMIN_SERVER_HISTORY_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// Not thread-safe.
+class ServerHistory {
+ public:
+  explicit ServerHistory(ServerId server) : server_(server) {}
+
+  // Records a reply that arrived at NOW.
+  void Add(StatusReply reply, absl::Time now);
+
+  ServerId server() const { return server_; }
+  // Returns the newest reply; null if the server has not answered yet.
+  const StatusReply* latest() const { return latest_ ? &*latest_ : nullptr; }
+  absl::Time answered() const { return answered_; }
+  // Returns the first step that some shard has not finished.
+  uint64_t step() const { return step_; }
+  // Returns the time from the first to the newest reply in which step() was the open step: at most
+  // as long as the step has really been open.
+  absl::Duration step_age() const { return answered_ - step_since_; }
+  // Returns the time at which the newest checkpoint was first seen; nullopt if there is none.
+  std::optional<absl::Time> checkpointed() const { return checkpointed_; }
+  // Return the part of the log since the newest checkpoint, which a recovery would replay.
+  uint64_t replay_record_count() const;
+  uint64_t replay_bytes() const;
+
+ private:
+  const ServerId server_;
+  std::optional<StatusReply> latest_;
+  absl::Time answered_;
+  uint64_t step_ = 0;
+  absl::Time step_since_;  // the arrival of the first reply with `step_`
+  std::optional<absl::Time> checkpointed_;
+  uint64_t checkpoint_record_count_ = 0;  // log_records at `checkpointed_`
+  uint64_t checkpoint_log_bytes_ = 0;     // log_bytes at `checkpointed_`
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_ADMIN_SERVER_HISTORY_H_

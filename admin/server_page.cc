@@ -1,0 +1,180 @@
+#include "admin/server_page.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "admin/html.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+namespace {
+
+using html::BytesText;
+using html::CountText;
+using html::DurationText;
+
+// A step that is open for this long is remarkable: the page names the workers that have not
+// finished it.
+constexpr absl::Duration kNotableStepAge = absl::Seconds(2);
+// The page lists at most this many shards.
+constexpr size_t kMaxShardRowCount = 256;
+std::string PushesHtml(const JobSummary& summary) {
+  std::vector<std::vector<std::string>> verdicts;
+  for (const PushVerdict& verdict : PushVerdicts()) {
+    const auto found = summary.verdicts.find(verdict.name);
+    const uint64_t count = found == summary.verdicts.end() ? 0 : found->second;
+    verdicts.push_back({verdict.name, CountText(count)});
+  }
+  std::string text =
+      absl::StrCat(html::Heading("Pushes by verdict"),
+                   html::Table(std::vector<std::string>{"verdict", "pushes"}, verdicts));
+  if (!summary.staleness.empty()) {
+    absl::StrAppend(
+        &text,
+        html::Heading(absl::StrFormat("Staleness in updates, mean %.2f", summary.mean_staleness)),
+        html::Bars(summary.staleness));
+  }
+  return absl::StrCat(text, SectionHtml("Bytes saved", BytesTable(summary)));
+}
+
+std::string DurabilityHtml(std::span<const ServerHistory> servers, absl::Time now) {
+  const StatusTable table = DurabilityTable(servers, now);
+  return table.rows.empty() ? "" : SectionHtml("Durability since the server's start", table);
+}
+
+std::string ShardsHtml(std::span<const ServerHistory> servers) {
+  const std::vector<std::string> columns = {"shard",  "server",  "state",
+                                            "values", "version", "frontier"};
+  std::vector<std::vector<std::string>> rows;
+  size_t shard_count = 0;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr) continue;
+    for (const ShardStatus& shard : server.latest()->shards()) {
+      if (++shard_count > kMaxShardRowCount) continue;
+      rows.push_back({absl::StrCat(shard.shard()), absl::StrCat(server.server().value),
+                      shard.open() ? "open" : "shut", CountText(shard.values()),
+                      CountText(shard.version()), CountText(shard.frontier())});
+    }
+  }
+  std::string text = absl::StrCat(html::Heading("Shards"), html::Table(columns, rows));
+  if (shard_count > rows.size()) {
+    absl::StrAppend(&text, html::Paragraph(absl::StrCat(shard_count - rows.size(),
+                                                        " more shards are in /status.json")));
+  }
+  return text;
+}
+
+}  // namespace
+
+StatusTable WorkerTable(std::span<const ServerHistory> servers, absl::Time now) {
+  StatusTable table = {.columns = {"worker", "state", "next step", "heard", "incarnation"},
+                       .rows = {}};
+  for (const auto& [number, worker] : WorkersOf(servers, now)) {
+    table.rows.push_back({absl::StrCat(number), worker.state(), CountText(worker.next),
+                          absl::StrCat(DurationText(worker.heard), " ago"),
+                          absl::StrCat(worker.incarnation)});
+  }
+  return table;
+}
+
+StatusTable ServerTable(std::span<const ServerHistory> servers, absl::Time now) {
+  StatusTable table = {.columns = {"server", "step", "shards", "parameters", "received", "sent",
+                                   "memory", "answered"},
+                       .rows = {}};
+  for (const ServerHistory& server : servers) {
+    const std::string number = absl::StrCat(server.server().value);
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr) {
+      table.rows.push_back({number, "-", "-", "-", "-", "-", "-", "never"});
+      continue;
+    }
+    table.rows.push_back(
+        {number, CountText(server.step()), CountText(static_cast<uint64_t>(reply->shards_size())),
+         CountText(ValueCountOf(*reply)), BytesText(reply->push_payload_bytes()),
+         BytesText(reply->parameters_payload_bytes()), BytesText(reply->buffered_bytes()),
+         absl::StrCat(DurationText(now - server.answered()), " ago")});
+  }
+  return table;
+}
+
+StatusTable DurabilityTable(std::span<const ServerHistory> servers, absl::Time now) {
+  StatusTable table = {.columns = {"server", "log", "records", "flushes", "checkpoints",
+                                   "last checkpoint", "to replay"},
+                       .rows = {}};
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0 &&
+                             reply->failed_checkpoints() == 0)) {
+      continue;
+    }
+    std::string checkpoints = CountText(reply->checkpoints());
+    if (reply->failed_checkpoints() > 0) {
+      absl::StrAppend(&checkpoints, ", ", CountText(reply->failed_checkpoints()), " failed");
+    }
+    table.rows.push_back(
+        {absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
+         CountText(reply->log_records()), CountText(reply->log_commits()), std::move(checkpoints),
+         server.checkpointed() ? absl::StrCat(DurationText(now - *server.checkpointed()), " ago")
+                               : "none",
+         absl::StrCat(CountText(server.replay_record_count()), " records, ",
+                      BytesText(server.replay_bytes()))});
+  }
+  return table;
+}
+
+StatusTable BytesTable(const JobSummary& summary) {
+  return BytesTable({summary.push_bytes, summary.push_fp32_bytes},
+                    {summary.parameter_bytes, summary.parameter_fp32_bytes}, /*estimated=*/true);
+}
+
+std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
+  const JobSummary summary = SummaryOf(servers, now);
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"mode", ModeText(summary)},
+      {"open step", CountText(summary.step)},
+      {"open for", DurationText(summary.step_age)},
+      {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
+      {"servers", absl::StrCat(summary.answered_count, " of ", servers.size())},
+      {"noise scale", NoiseScaleText(summary.noise)},
+      {"batch", BatchText(summary.batch)},
+      {"gradient compression", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
+      {"parameter compression",
+       html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
+  if (!summary.push_choice.empty()) facts.emplace_back("adaptive push", summary.push_choice);
+  if (summary.clipping.gradient_norm > 0) {
+    facts.emplace_back("gradient", ClippingText(summary.clipping));
+  }
+  std::string text = html::Facts(facts);
+  if (!summary.insecure.empty()) {
+    absl::StrAppend(&text, html::Paragraph(InsecureText(summary.insecure), true));
+  }
+  if (summary.worker_count == 0) {
+    absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
+  } else if (summary.live.empty()) {
+    absl::StrAppend(&text, html::Paragraph("No worker is live.", true));
+  } else if (!summary.unfinished.empty() && summary.step_age >= kNotableStepAge) {
+    absl::StrAppend(
+        &text, html::Paragraph(absl::StrCat("Step ", summary.step, " has been open for ",
+                                            DurationText(summary.step_age), ", not finished by ",
+                                            WorkerListText(summary.unfinished), "."),
+                               true));
+  }
+  for (const ServerHistory& server : servers) {
+    if (server.latest() != nullptr && server.latest()->awaits_rollback()) {
+      absl::StrAppend(&text, html::Paragraph(absl::StrCat("Server ", server.server().value,
+                                                          " waits for the lead's decision after "
+                                                          "its restart."),
+                                             true));
+    }
+  }
+  return absl::StrCat(text, SectionHtml("Workers", WorkerTable(servers, now)),
+                      SectionHtml("Servers", ServerTable(servers, now)), PushesHtml(summary),
+                      DurabilityHtml(servers, now), ShardsHtml(servers));
+}
+
+}  // namespace thinwire
