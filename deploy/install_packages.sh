@@ -10,13 +10,13 @@ packages=(
   libtorch-dev libopenblas0-pthread
   libsystemd-dev systemd dpkg-dev
   dataset-fashion-mnist
-  python3-absl python3-torch python3-pip python3-yaml prometheus
+  python3-dev python3-absl python3-torch python3-pip python3-yaml prometheus
   openssh-client openssh-server zsh mandoc
   python3-jsonschema
   python3-matplotlib
 )
-# Python packages that Debian does not have. Only tests need them.
-python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0 tensorboard==2.18.0)
+# Python packages that Debian does not have. The Python package needs nanobind; only tests need the others.
+python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0 tensorboard==2.18.0 nanobind==3.1.0)
 
 installed() { dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 

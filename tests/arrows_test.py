@@ -25,6 +25,7 @@ PARTS = {
     "server": {"server/admin", "server/edge", "server/durable", "server/core", "admin", "config", "proto", "common"},
     "client": {"proto", "common", "kernels"},
     "worker": {"client", "admin", "config", "proto", "common"},
+    "python": {"worker", "client", "admin", "config", "proto", "common"},
     "cli": {"client", "server/durable", "server/core", "admin", "config", "proto", "common"},
 }
 # The files of these folders may include every part.
@@ -54,8 +55,9 @@ OWN_TIME = re.compile(
 )
 # The folder with the threads and the clocks.
 TIME = "common/time"
-# Files that make the threads and the clocks of a program and pass them down. Each command of cli is a program.
-MAINS = re.compile(r"^(server|worker|cli)/main\.cc$|^cli/(\w+/)?\w+_command\.cc$|^server/edge/job_threads\.h$")
+# Files that make the threads and the clocks of a program and pass them down. Each command of cli is a program, and so is a
+# Python module.
+MAINS = re.compile(r"^(server|worker|cli)/main\.cc$|^python/client_module\.cc$|^cli/(\w+/)?\w+_command\.cc$|^server/edge/job_threads\.h$")
 # Other files with a thread or a clock of their own. Maps each file to the reason.
 TIME_OF_ITS_OWN = {
     "admin/http_server.cc": "a thread that serves pages",

@@ -1,0 +1,110 @@
+#include "python/job_settings.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/status_macros.h"
+#include "common/text/did_you_mean.h"
+#include "config/applicability.h"
+#include "config/fields.h"
+#include "config/job.h"
+#include "config/job_text.h"
+#include "config/places.h"
+
+namespace thinwire {
+namespace {
+
+bool InTask(const Field& field) { return field.path.front()->name() == "task"; }
+
+// Returns the field of SETTING. Errors: InvalidArgument "learning_rat: unknown setting (did you mean
+// learning_rate?)".
+absl::StatusOr<Field> FieldOf(const JobSetting& setting, const std::vector<Field>& fields) {
+  const auto found = std::ranges::find(fields, setting.name, &Field::name);
+  if (found != fields.end() && !InTask(*found)) return *found;
+  if (found != fields.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        setting.place, ": describes the task of the C++ worker (expected that the Python program ",
+        "chooses its model, data and number of steps, got a value)"));
+  }
+  std::vector<std::string_view> known;
+  for (const Field& field : fields) known.push_back(field.name());
+  const std::string nearest = DidYouMean(setting.name, known);
+  return absl::InvalidArgumentError(
+      absl::StrCat(setting.place, ": unknown setting",
+                   nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
+}
+
+absl::Status Apply(const JobSetting& setting, const std::vector<Field>& fields, JobText& text) {
+  ASSIGN_OR_RETURN(const Field field, FieldOf(setting, fields));
+  if (setting.values.size() != 1 && !field.descriptor().is_repeated()) {
+    return absl::InvalidArgumentError(absl::StrCat(setting.place, ": wrong value (expected ",
+                                                   ExpectedValue(field.descriptor()), ", got ",
+                                                   setting.values.size(), " values)"));
+  }
+  std::vector<std::string> values = setting.values;
+  if (field.descriptor().is_repeated() && values.size() == 1) {
+    values = absl::StrSplit(values.front(), ',');
+  }
+  Clear(text.config, field);
+  for (const std::string& value : values) {
+    const absl::Status set = SetFromWord(text.config, field, value);
+    if (!set.ok()) {
+      return absl::Status(set.code(), absl::StrCat(setting.place, ": ", set.message()));
+    }
+  }
+  std::erase_if(text.places, [&](const auto& other) {
+    return other.first.starts_with(absl::StrCat(field.name(), "["));
+  });
+  text.places[field.name()] = setting.place;
+  return absl::OkStatus();
+}
+
+// Refuses settings that only the training loop of the C++ worker carries out.
+absl::Status CheckSupported(const JobSpec& spec) {
+  if (spec.push.adaptive.has_value()) {
+    return absl::InvalidArgumentError(
+        "push: not available in Python (expected a codec, auto or fastest, got adaptive)");
+  }
+  if (spec.schedule.grows_batch()) {
+    return absl::InvalidArgumentError(
+        "schedule: not available in Python (expected constant, step, polynomial or cosine, got "
+        "noise_scale)");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> JobSettingNames() {
+  std::vector<std::string> names;
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
+    if (!InTask(field)) names.push_back(field.name());
+  }
+  return names;
+}
+
+absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
+                                        const std::vector<JobSetting>& settings) {
+  JobText text;
+  if (!path.empty()) {
+    ASSIGN_OR_RETURN(text, ReadJobFile(path));
+  }
+  const std::vector<Field> fields = Settings(*JobConfig::descriptor());
+  std::vector<std::string> problems;
+  for (const JobSetting& setting : settings) {
+    const absl::Status applied = Apply(setting, fields, text);
+    if (!applied.ok()) problems.emplace_back(applied.message());
+  }
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  DropReplacedFields(text.config, text.places);
+  ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
+  RETURN_IF_ERROR(CheckSupported(spec));
+  text.config.clear_task();
+  return PythonJob{.config = std::move(text.config), .spec = std::move(spec)};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,102 @@
+#include "python/owned_client.h"
+
+#include <glog/logging.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/options/client_options.h"
+#include "common/ids.h"
+#include "common/status_macros.h"
+#include "common/tls/identity.h"
+#include "config/job.h"
+#include "worker/client_options.h"
+
+namespace thinwire {
+namespace {
+
+// Checks that SETTINGS fit the job.
+absl::Status CheckSettings(const JobSpec& spec, const WorkerSettings& settings) {
+  if (settings.worker >= spec.rule.max_workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker: out of range (expected below ", spec.rule.max_workers,
+                     ", the value of max_workers, got ", settings.worker, ")"));
+  }
+  if (settings.addresses.empty()) {
+    return absl::InvalidArgumentError(
+        "addresses: missing (expected host:port of every server, from THINWIRE_ADDRESSES or "
+        "init(addresses=...), got none)");
+  }
+  const bool plans = spec.schedule.kind != ScheduleKind::kConstant || spec.schedule.warmup > 0;
+  if (plans && settings.planned_steps == 0) {
+    return absl::InvalidArgumentError(
+        "steps: missing (expected the number of steps of the run, on which the schedule of the "
+        "learning rate depends, got none)");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+KeptMemory::~KeptMemory() {
+  for (const Array& array : kept_) arena_.deallocate(array.start, array.bytes, array.alignment);
+}
+
+void KeptMemory::Keep() {
+  absl::MutexLock lock(&mu_);
+  keeps_ = true;
+}
+
+void* KeptMemory::do_allocate(size_t bytes, size_t alignment) {
+  return arena_.allocate(bytes, alignment);
+}
+
+void KeptMemory::do_deallocate(void* array, size_t bytes, size_t alignment) {
+  absl::MutexLock lock(&mu_);
+  if (keeps_) return kept_.push_back({array, bytes, alignment});
+  arena_.deallocate(array, bytes, alignment);
+}
+
+absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& job,
+                                                               const WorkerSettings& settings,
+                                                               std::vector<TensorShape> tensors,
+                                                               ExecutorFactory& threads) {
+  RETURN_IF_ERROR(CheckSettings(job.spec, settings));
+  absl::StatusOr<std::vector<std::string>> addresses =
+      ParseAddresses(settings.addresses, job.spec.server_count);
+  if (!addresses.ok()) {
+    // The message names the flag of the programs.
+    return absl::InvalidArgumentError(absl::StripPrefix(addresses.status().message(), "--"));
+  }
+  RETURN_IF_ERROR(
+      CheckPlaintext("addresses", *addresses, !settings.credentials.empty(), settings.insecure));
+  ASSIGN_OR_RETURN(const Credentials credentials,
+                   Credentials::Load(settings.credentials,
+                                     Identity{Role::kWorker, job.spec.name, settings.worker}));
+  for (const std::string& warning : credentials.warnings()) LOG(WARNING) << warning;
+  ClientOptions options = MakeClientOptions(
+      job.spec,
+      {.worker = WorkerId{settings.worker},
+       .planned_examples = settings.planned_steps * settings.examples * job.spec.rule.workers,
+       .planned_steps = settings.planned_steps,
+       .state_dir = settings.state_dir});
+  options.config = job.config;
+  std::unique_ptr<OwnedClient> owned(new OwnedClient(*std::move(addresses), credentials));
+  options.memory = &owned->memory_;
+  owned->tensors_ = tensors;
+  ASSIGN_OR_RETURN(owned->client_, Client::Make(std::move(options), std::move(tensors),
+                                                *owned->transport_, threads));
+  for (uint32_t i = 0; i < owned->tensors_.size(); ++i) {
+    owned->replicas_.push_back(owned->client_->replica(i));
+  }
+  owned->caller_ = threads.Make();
+  return owned;
+}
+
+void OwnedClient::Close() {
+  caller_ = nullptr;
+  memory_.Keep();
+  client_ = nullptr;
+  transport_ = nullptr;
+}
+
+}  // namespace thinwire
