@@ -1,0 +1,99 @@
+"""Jobs for the tests of the Python package: real servers on this machine, and Python processes as workers."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PACKAGE = os.path.abspath("python")  # in the runfiles of a test
+SERVER = os.path.abspath("server/server")
+sys.path.insert(0, PACKAGE)
+
+from thinwire import _client  # noqa: E402
+
+
+def job_text(settings):
+    """Returns the job file of SETTINGS, such as {"mode": "async"}."""
+    return _client.job_text("", [(name, [str(value).lower() if value in (True, False) else str(value)], name)
+                                 for name, value in settings.items()])
+
+
+class Servers:
+    """The servers of one job. A context manager: at its end, the servers must stop in order."""
+
+    def __init__(self, **settings):
+        self.settings = {"servers": 2, "lease_seconds": 2, "start_timeout_seconds": 20, **settings}
+        self.count = self.settings["servers"]
+        self._folder = tempfile.TemporaryDirectory()
+        self.state_dir = self._folder.name if "durability" in settings else ""
+        self.job_file = os.path.join(self._folder.name, "job.textproto")
+        with open(self.job_file, "w", encoding="utf-8") as file:
+            file.write(job_text(self.settings))
+        self._processes = [None] * self.count
+        self._addresses = ["127.0.0.1:0"] * self.count
+
+    @property
+    def addresses(self):
+        return ",".join(self._addresses)
+
+    def __enter__(self):
+        for number in reversed(range(self.count)):  # server 0 calls the others
+            self.start(number)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        for process in self._processes:
+            process.terminate()
+        codes = [process.wait(30) for process in self._processes]
+        for process in self._processes:
+            process.stdout.close()
+        if error is not None or any(codes):
+            for number in range(self.count):
+                print(f"--- server {number} ---\n{self._log(number)}", file=sys.stderr)
+        self._folder.cleanup()
+        assert not any(codes), f"exit codes of the servers: {codes}"
+
+    def start(self, number):
+        """Starts a server, at its former address if it ran before."""
+        command = [SERVER, "--config", self.job_file, "--server", str(number), "--listen", self._addresses[number]]
+        if number == 0:
+            command += ["--addresses", self.addresses.replace("127.0.0.1:0", "127.0.0.1:1")]
+        if self.state_dir:
+            command += ["--state_dir", self.state_dir]
+        with open(self._log_file(number), "a", encoding="utf-8") as log:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        self._processes[number] = process
+        line = process.stdout.readline()
+        assert line.startswith("listening "), f"server {number} did not start:\n{self._log(number)}"
+        self._addresses[number] = line.split()[1]
+
+    def kill(self, number):
+        self._processes[number].kill()
+        self._processes[number].wait()
+        self._processes[number].stdout.close()
+
+    def signal(self, number, signal_number):
+        self._processes[number].send_signal(signal_number)
+
+    def worker(self, scenario, number, **arguments):
+        """Starts the function SCENARIO of worker.py as worker NUMBER."""
+        environment = dict(os.environ, PYTHONPATH=PACKAGE, THINWIRE_ADDRESSES=self.addresses, THINWIRE_WORKER=str(number),
+                           OMP_NUM_THREADS="1")
+        return subprocess.Popen(
+            [sys.executable, "tests/python/worker.py", scenario, json.dumps(self.settings), json.dumps(arguments)],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def _log_file(self, number):
+        return os.path.join(self._folder.name, f"server{number}.log")
+
+    def _log(self, number):
+        with open(self._log_file(number), encoding="utf-8", errors="replace") as file:
+            return file.read()[-5000:]
+
+
+def result_of(process):
+    """Waits for a worker and returns the JSON value of its last line."""
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, f"exit code {process.returncode}\n{output}\n{errors}"
+    return json.loads(output.splitlines()[-1])

@@ -1,0 +1,440 @@
+"""Compares one worker with plain PyTorch, and checks that each typical mistake has one clear exception."""
+
+import gc
+import os
+import unittest
+import weakref
+from unittest import mock
+
+from tests.python import jobs
+
+import numpy  # noqa: E402
+import torch  # noqa: E402
+
+import thinwire  # noqa: E402
+import thinwire.torch as tw  # noqa: E402
+from thinwire import _client  # noqa: E402
+
+F = torch.nn.functional
+
+
+def small_model(seed=0):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+
+
+class OddModel(torch.nn.Module):
+    """Has tied, frozen, unused and scalar parameters, batch normalization, and a gradient that is not contiguous."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.first = torch.nn.Linear(6, 6, bias=False)
+        self.tied = self.first
+        self.norm = torch.nn.BatchNorm1d(6)
+        self.frozen = torch.nn.Linear(6, 6)
+        self.frozen.requires_grad_(False)
+        self.unused = torch.nn.Linear(3, 3)
+        self.scale = torch.nn.Parameter(torch.tensor(1.5))
+        self.turned = torch.nn.Parameter(torch.randn(2, 6))
+
+    def forward(self, x):
+        x = self.scale * self.tied(torch.tanh(self.norm(self.first(x))))
+        return self.frozen(x) @ self.turned.t()
+
+
+class Job:
+    """A job of one server and one worker in this process. A context manager whose value is the optimizer."""
+
+    def __init__(self, model, overlap=True, **settings):
+        self.servers = jobs.Servers(**{"servers": 1, "workers": 1, "learning_rate": 0.1, **settings})
+        self.model, self.overlap = model, overlap
+
+    def __enter__(self):
+        self.servers.__enter__()
+        tw.init(worker=0, addresses=self.servers.addresses)
+        try:
+            self.optimizer = tw.DistributedOptimizer(self.model, overlap=self.overlap, **self.servers.settings)
+        except BaseException as error:
+            self.servers.__exit__(type(error), error, None)
+            raise
+        return self.optimizer
+
+    def __exit__(self, kind, error, trace):
+        self.optimizer.close()
+        self.servers.__exit__(kind, error, trace)
+
+
+def examples(step, count=16):
+    generator = torch.Generator().manual_seed(step)
+    return torch.randn(count, 6, generator=generator), torch.randint(0, 2, (count,), generator=generator)
+
+
+def backward(model, step=0):
+    x, y = examples(step)
+    F.cross_entropy(model(x), y).backward()
+
+
+class EqualityTest(unittest.TestCase):
+    """One worker with fp32 codecs does what the optimizer of PyTorch does."""
+
+    def compare(self, make_model, run_step, overlap=True, optimizer="momentum", plain=None, steps=12, tolerance=1e-6):
+        """Trains two models with RUN_STEP(model, optimizer, step), and compares all their parameters and buffers."""
+        ours, theirs = make_model(), make_model()
+        plain = plain or (lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9))
+        plain_optimizer = plain([p for p in theirs.parameters() if p.requires_grad])
+        with Job(ours, overlap=overlap, optimizer=optimizer) as distributed:
+            for step in range(steps):
+                run_step(ours, distributed, step)
+                run_step(theirs, plain_optimizer, step)
+        expected = theirs.state_dict()
+        self.assertGreater(len(expected), 3)
+        for name, value in ours.state_dict().items():
+            self.assertLessEqual((value - expected[name]).abs().max().item(), tolerance, name)
+        return ours
+
+    @staticmethod
+    def usual_step(model, optimizer, step):
+        optimizer.zero_grad()
+        backward(model, step)
+        optimizer.step()
+
+    def test_small_model(self):
+        self.compare(small_model, self.usual_step)
+
+    def test_adam(self):
+        self.compare(small_model, self.usual_step, optimizer="adam", tolerance=1e-5,
+                     plain=lambda parameters: torch.optim.Adam(parameters, lr=0.1))
+
+    def test_tied_frozen_unused_and_scalar_parameters_and_batch_norm(self):
+        before = OddModel()
+        after = self.compare(OddModel, self.usual_step)
+        self.assertTrue(torch.equal(before.frozen.weight, after.frozen.weight))
+        self.assertTrue(torch.equal(before.unused.weight, after.unused.weight))
+        self.assertFalse(torch.equal(before.scale, after.scale))
+        self.assertEqual(after.norm.num_batches_tracked.item(), 12)
+
+    def test_the_hook_of_newer_pytorch(self):
+        accumulators = []
+
+        def register(parameter, hook):
+            """Does what PyTorch 2.1 does; 1.13 does not have this function."""
+            accumulators.append(parameter.expand_as(parameter).grad_fn.next_functions[0][0])
+            return accumulators[-1].register_hook(lambda *_: hook(parameter))
+
+        with mock.patch.object(torch.nn.Parameter, "register_post_accumulate_grad_hook", register, create=True):
+            self.compare(small_model, self.usual_step)
+        self.assertEqual(len(accumulators), 4)
+
+    def test_no_sync_accumulates(self):
+        def run_step(model, optimizer, step):
+            optimizer.zero_grad()
+            if isinstance(optimizer, tw.DistributedOptimizer):
+                with optimizer.no_sync():
+                    backward(model, step)
+            else:
+                backward(model, step)
+            backward(model, 100 + step)
+            optimizer.step()
+
+        self.compare(small_model, run_step)
+
+    def test_without_overlap_gradients_may_change_before_the_step(self):
+        def run_step(model, optimizer, step):
+            optimizer.zero_grad(set_to_none=False)
+            backward(model, step)
+            backward(model, 100 + step)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+
+        self.compare(small_model, run_step, overlap=False)
+
+
+class BehaviourTest(unittest.TestCase):
+    def test_the_parameters_are_the_replica_and_outlive_the_optimizer(self):
+        model = small_model()
+        weights = list(model.parameters())
+        job = Job(model)
+        with job as optimizer:
+            addresses = [p.data_ptr() for p in weights]
+            for index, p in enumerate(weights):
+                self.assertEqual(optimizer._client.replica(index).ctypes.data, p.data_ptr())
+            EqualityTest.usual_step(model, optimizer, 0)
+            self.assertEqual([p.data_ptr() for p in model.parameters()], addresses)
+            exact = optimizer.exact_parameters()
+            self.assertEqual(list(exact), [name for name, _ in model.named_parameters()])
+            for name, p in model.named_parameters():
+                self.assertTrue(torch.equal(exact[name], p))
+            self.assertEqual(optimizer.step_number, 1)
+            self.assertEqual(optimizer.live, [0])
+        before = [p.clone() for p in weights]
+        ended = weakref.ref(optimizer)
+        del job, optimizer
+        gc.collect()
+        self.assertIsNone(ended())
+        for p, value in zip(weights, before):
+            self.assertTrue(torch.equal(p, value))
+        backward(model)  # the hooks are gone
+
+    def test_a_worker_that_joins_again_continues_with_its_residuals(self):
+        settings = {"durability": "log", "push": "topk", "density": 0.1, "learning_rate": 0.1}
+        with jobs.Servers(servers=1, workers=1, **settings) as servers:
+            for end in (3, 5):
+                model = small_model()
+                tw.init(worker=0, addresses=servers.addresses, state_dir=servers.state_dir)
+                optimizer = tw.DistributedOptimizer(model, **servers.settings)
+                if end == 5:
+                    for p, value in zip(model.parameters(), before):
+                        self.assertTrue(torch.equal(p, value))
+                while optimizer.step_number < end:
+                    EqualityTest.usual_step(model, optimizer, optimizer.step_number)
+                optimizer.close()
+                before = [p.clone() for p in model.parameters()]
+                self.assertTrue(os.path.exists(f"{servers.state_dir}/worker-0/residuals-{end}"))
+                self.assertEqual(optimizer.step_number, end)
+            tw.init(worker=0, addresses=servers.addresses, state_dir=servers.state_dir)
+            optimizer = tw.DistributedOptimizer(small_model(), **servers.settings)
+            self.assertEqual(optimizer.counters["dropped_residuals"], 0)
+            optimizer.close()
+
+    def test_a_job_file_describes_the_whole_job(self):
+        with jobs.Servers(servers=1, workers=1, learning_rate=0.5, push="bf16") as servers:
+            tw.init(worker=0, addresses=servers.addresses, config=servers.job_file)
+            with self.assertRaisesRegex(thinwire.RefusedError, "learning_rate differs from the job's .expected 0.5, got 0.25"):
+                tw.DistributedOptimizer(small_model(), lr=0.25)
+            model = small_model()
+            with tw.DistributedOptimizer(model) as optimizer:
+                EqualityTest.usual_step(model, optimizer, 0)
+                self.assertLess(optimizer.counters["push_bytes_encoded"], 0.6 * optimizer.counters["push_bytes_raw"])
+
+    def test_averages(self):
+        model = small_model()
+        with Job(model, parameter_average=0.5) as optimizer:
+            for step in range(5):
+                EqualityTest.usual_step(model, optimizer, step)
+            averages = optimizer.average_parameters()
+        differences = [(averages[name] - p).abs().max().item() for name, p in model.named_parameters()]
+        self.assertGreater(max(differences), 1e-4)
+        self.assertLess(max(differences), 0.5)
+
+    def test_autograd_refuses_a_graph_of_an_earlier_step(self):
+        model = small_model()
+        with Job(model) as optimizer:
+            x, y = examples(0)
+            loss = F.cross_entropy(model(x), y)
+            loss.backward(retain_graph=True)
+            optimizer.step()
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                loss.backward()
+
+    def test_a_run_whose_gradients_stay_infinite_has_diverged(self):
+        model = small_model()
+        with Job(model) as optimizer, self.assertRaisesRegex(thinwire.DivergedError, "last 100 steps is infinite or NaN"):
+            for _ in range(150):
+                optimizer.zero_grad()
+                (model(examples(0)[0]).sum() * float("inf")).backward()
+                optimizer.step()
+        self.assertEqual(optimizer.step_number, 100)
+
+    def test_the_client_trains_with_numpy_alone(self):
+        with jobs.Servers(servers=1, workers=1, learning_rate=0.5) as servers:
+            client = _client.Client(
+                "", [("workers", ["1"], ""), ("learning_rate", ["0.5"], ""), ("lease_seconds", ["2"], ""),
+                     ("start_timeout_seconds", ["20"], "")],
+                [("w", [2, 3]), ("b", [])], 0, servers.addresses)
+            first = [numpy.ones((2, 3), numpy.float32), numpy.array(7, numpy.float32)]
+            with self.assertRaisesRegex(thinwire.Error, "begin_step: wrong order .expected join"):
+                client.begin_step()
+            self.assertEqual(client.join(first), 0)
+            with self.assertRaisesRegex(thinwire.Error, "join: called again"):
+                client.join(first)
+            client.wait_all()
+            w, b = client.replica(0), client.replica(1)
+            self.assertEqual((w.shape, b.shape), ((2, 3), ()))
+            self.assertEqual(float(b), 7)
+            client.begin_step()
+            with self.assertRaisesRegex(thinwire.Error, "gradient of w: wrong number of values"):
+                client.ready(0, numpy.ones(5, numpy.float32))
+            with self.assertRaisesRegex(thinwire.Error, "gradient of w: not contiguous"):
+                client.ready(0, numpy.ones((3, 2), numpy.float32).T)
+            with self.assertRaisesRegex(thinwire.Error, "gradient of w: wrong array"):
+                client.ready(0, numpy.ones((2, 3)))
+            with self.assertRaisesRegex(thinwire.Error, "no gradient of w"):
+                client.end_step()
+            client.ready(0, numpy.full((2, 3), 2, numpy.float32))
+            with self.assertRaisesRegex(thinwire.Error, "given twice"):
+                client.ready(0, numpy.full((2, 3), 2, numpy.float32))
+            client.ready(1, numpy.array(4, numpy.float32))
+            with self.assertRaisesRegex(thinwire.Error, "read_masters: step 0 is not complete"):
+                client.read_masters()
+            with self.assertRaisesRegex(thinwire.Error, r"next_step: wrong order \(expected ready and end_step"):
+                client.next_step()
+            client.end_step()
+            self.assertEqual(client.next_step(), 1)
+            client.wait_all()
+            numpy.testing.assert_array_equal(w, numpy.zeros((2, 3)))
+            self.assertEqual(float(b), 5)
+            client.leave()
+            client.close()
+            self.assertEqual(float(b), 5)
+            with self.assertRaisesRegex(thinwire.Error, "client: closed"):
+                client.wait_all()
+
+
+class MistakesTest(unittest.TestCase):
+    """Each mistake raises one exception whose text names the place, the expected and the given value."""
+
+    def expect(self, text, kind=thinwire.Error):
+        return self.assertRaisesRegex(kind, text)
+
+    def test_init_is_missing(self):
+        before, tw._process = tw._process, None
+        try:
+            with self.expect(r"init: not called"):
+                tw.DistributedOptimizer(small_model())
+        finally:
+            tw._process = before
+
+    def test_settings(self):
+        tw.init(worker=0, addresses="127.0.0.1:9")
+        for settings, text in (
+            ({"optimizer": "momentun"}, r"optimizer: wrong value \(expected .*momentum"),
+            ({"learning_rat": 1}, r"learning_rat: unknown setting \(did you mean learning_rate\?\)"),
+            ({"epochs": 3}, "epochs: describes the task of the C\\+\\+ worker"),
+            ({"slack": 3}, "slack: only valid with mode: ssp"),
+            ({"density": 3, "push": "topk"}, "density: out of range"),
+            ({"push": "adaptive", "durability": "checkpoint"}, "push: not available in Python"),
+            ({"schedule": "noise_scale", "workers": 2}, "schedule: not available in Python"),
+            ({"schedule": "cosine"}, "steps: missing"),
+            ({"workers": 2, "max_workers": 2, "learning_rate": [1, 2]}, "learning_rate: wrong value .* got 2 values"),
+            ({"servers": 2}, r"^addresses: wrong number of servers \(expected 2"),
+            ({"schedule": "step", "decay_at": "0.5,2"}, r"decay_at: out of range \(expected 0 to 1, got 2\)"),
+            ({"schedule": "step", "decay_at": [0.5, 0.25]}, "decay_at"),
+        ):
+            with self.subTest(**settings), self.expect(text):
+                tw.DistributedOptimizer(small_model(), **settings)
+
+    def test_addresses(self):
+        tw.init(worker=0, addresses="")
+        with self.expect("addresses: missing"):
+            tw.DistributedOptimizer(small_model())
+        tw.init(worker=0, addresses="127.0.0.1")
+        with self.expect("^addresses: wrong value"):
+            tw.DistributedOptimizer(small_model())
+        tw.init(worker=0, addresses="192.0.2.1:7000")
+        with self.expect("^addresses: reachable from other machines"):
+            tw.DistributedOptimizer(small_model())
+
+    def test_worker_number(self):
+        with self.expect("worker: wrong value"):
+            tw.init(worker=-1, addresses="127.0.0.1:9")
+        tw.init(worker=64, addresses="127.0.0.1:9")
+        with self.expect("worker: out of range"):
+            tw.DistributedOptimizer(small_model())
+
+    def test_models(self):
+        tw.init(worker=0, addresses="127.0.0.1:9")
+        turned = small_model()
+        turned[0].weight.data = torch.randn(6, 8).t()
+        for model, text in (
+            (list(small_model().parameters()), "model: wrong type"),
+            (torch.nn.ReLU(), "model: no trainable parameter"),
+            (small_model().double(), r"parameter 0.weight: wrong type \(expected torch.float32, got torch.float64\)"),
+            (turned, "parameter 0.weight: not contiguous"),
+        ):
+            with self.subTest(text=text), self.expect(text):
+                tw.DistributedOptimizer(model)
+
+    def test_no_server(self):
+        tw.init(worker=0, addresses="127.0.0.1:9")
+        with self.expect(r"server 0 \(127.0.0.1:9\)", thinwire.ServerLostError):
+            tw.DistributedOptimizer(small_model(), start_timeout_seconds=0.5)
+
+    def test_servers_refuse_another_job_model_or_number(self):
+        model = small_model()
+        job = Job(model)
+        with job:
+            for number, other, settings, text in (
+                (0, small_model(), {}, "worker 0"),
+                (1, small_model(), {}, "worker"),
+                (1, small_model(), {"learning_rate": 0.2, "max_workers": 0}, "learning_rate"),
+                (1, torch.nn.Linear(6, 3), {}, "first values.*the same model and seed"),
+                (1, small_model(seed=5), {}, "first values.*torch.manual_seed"),
+            ):
+                tw.init(worker=number, addresses=job.servers.addresses)
+                given = {**job.servers.settings, **settings}
+                with self.subTest(text=text), self.expect(text, thinwire.RefusedError):
+                    tw.DistributedOptimizer(other, **given)
+
+    def test_step_without_backward(self):
+        model = small_model()
+        with Job(model) as optimizer:
+            with self.expect("step: no gradient since the last step"):
+                optimizer.step()
+            EqualityTest.usual_step(model, optimizer, 0)
+            with self.expect("step: no gradient since the last step"):
+                optimizer.step()
+
+    def test_mistakes_between_backward_and_step(self):
+        def clip(model, optimizer):
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+
+        def remove_gradients(model, optimizer):
+            optimizer.zero_grad()
+
+        def second_backward(model, optimizer):
+            backward(model)
+
+        def replace(model, optimizer):
+            model[0].weight.data = torch.zeros(8, 6)
+
+        def load(model, optimizer):
+            model.load_state_dict(small_model(3).state_dict())
+
+        def convert(model, optimizer):
+            model.double()
+
+        def add(model, optimizer):
+            model.extra = torch.nn.Linear(2, 2)
+
+        for mistake, text in (
+            (clip, "gradient of .*: changed between backward.* and step"),
+            (remove_gradients, "gradient of .*: changed between backward.* and step"),
+            (second_backward, "backward: second gradient of .* in a step"),
+            (replace, "parameter 0.weight: moved to other memory"),
+            (load, "parameter 0.weight: changed in place"),
+            (convert, "parameter 0.weight: moved to other memory|gradient of .*: changed"),
+            (add, "parameter extra.weight: new"),
+        ):
+            model = small_model()
+            with self.subTest(mistake=mistake.__name__), Job(model) as optimizer:
+                backward(model)
+                mistake(model, optimizer)
+                with self.expect(text):
+                    optimizer.step()
+
+    def test_sparse_gradient(self):
+        model = torch.nn.Embedding(5, 3, sparse=True)
+        with Job(model) as optimizer:
+            model(torch.tensor([1])).sum().backward()
+            with self.expect("gradient of weight: sparse"):
+                optimizer.step()
+
+    def test_use_after_close(self):
+        model = small_model()
+        with Job(model) as optimizer:
+            EqualityTest.usual_step(model, optimizer, 0)
+            optimizer.close()
+            backward(model)
+            with self.expect("client: closed|step: no gradient"):
+                optimizer.step()
+
+    def test_a_scheduler_of_pytorch(self):
+        model = small_model()
+        with Job(model) as optimizer, self.assertRaises(TypeError):
+            torch.optim.lr_scheduler.StepLR(optimizer, 1)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()

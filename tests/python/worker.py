@@ -1,0 +1,120 @@
+"""The worker processes of torch_test.py: worker.py SCENARIO SETTINGS ARGUMENTS, with the last two as JSON."""
+
+import json
+import os
+import sys
+import time
+
+import torch
+
+import thinwire
+import thinwire.torch as tw
+
+STEPS = 30
+RATE = 0.05
+WORKER = int(os.environ["THINWIRE_WORKER"])
+
+
+def make_model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
+
+
+def batch(worker, step):
+    """Returns the examples of a worker and step: the class is the largest of the first four inputs."""
+    x = torch.randn(32, 16, generator=torch.Generator().manual_seed(1000 * worker + step))
+    return x, x[:, :4].argmax(1)
+
+
+def loss_of(model, worker, step):
+    x, y = batch(worker, step)
+    return torch.nn.functional.cross_entropy(model(x), y)
+
+
+def values_of(model):
+    return [p.detach().flatten().tolist() for p in model.parameters()]
+
+
+def train(settings, steps=STEPS, pause_at=None, step_seconds=0):
+    """Trains the model and prints its parameters, the last loss and the counters.
+
+    Reads a line of input at step PAUSE_AT. Every step takes at least STEP_SECONDS; if that is not 0, prints a line before the
+    first step.
+    """
+    model = make_model()
+    tw.init()
+    settings = dict(settings)
+    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer", "sgd"), settings.pop("learning_rate"), **settings)
+    if step_seconds:
+        print("training", flush=True)
+    while optimizer.step_number < steps:
+        if optimizer.step_number == pause_at:
+            pause_at = None
+            print("paused", flush=True)
+            sys.stdin.readline()
+        time.sleep(step_seconds)
+        optimizer.zero_grad()
+        loss = loss_of(model, WORKER, optimizer.step_number)
+        loss.backward()
+        optimizer.step()
+    counters = optimizer.counters
+    optimizer.close()
+    print(json.dumps({"parameters": values_of(model), "loss": loss.item(), "step": optimizer.step_number,
+                      "counters": counters}))
+
+
+def wait_for_interrupt(settings):
+    """Reads a line and begins a step that cannot end before Ctrl-C. Prints whether KeyboardInterrupt was raised."""
+    model = make_model()
+    tw.init()
+    optimizer = tw.DistributedOptimizer(model, "sgd", RATE, **{k: v for k, v in settings.items() if k != "learning_rate"})
+    print("waiting", flush=True)
+    sys.stdin.readline()
+    try:
+        loss_of(model, WORKER, 0).backward()
+        optimizer.step()
+        print(json.dumps("no interrupt"))
+    except KeyboardInterrupt:
+        print(json.dumps("interrupted"))
+
+
+def join_only(settings):
+    """Joins, and leaves when its input ends."""
+    tw.init()
+    optimizer = tw.DistributedOptimizer(make_model(), "sgd", RATE,
+                                        **{k: v for k, v in settings.items() if k != "learning_rate"})
+    print("joined", flush=True)
+    sys.stdin.readline()
+    optimizer.close()
+    print(json.dumps("left"))
+
+
+def fork(settings):
+    """Forks after joining: the child's step fails and the child ends; the parent goes on, with a DataLoader's processes."""
+    model = make_model()
+    tw.init()
+    optimizer = tw.DistributedOptimizer(model, "sgd", RATE, **{k: v for k, v in settings.items() if k != "learning_rate"})
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            loss_of(model, 0, 0).backward()
+            optimizer.step()
+        except thinwire.Error as error:
+            os.write(write, str(error).encode())
+        sys.exit(3)  # ends as a program does, with all destructors
+    os.close(write)
+    refused = os.read(read, 1000).decode()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    data = torch.utils.data.TensorDataset(*batch(0, 0))
+    for x, y in torch.utils.data.DataLoader(data, batch_size=16, num_workers=2):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    print(json.dumps({"refused": refused, "code": code, "step": optimizer.step_number}))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    {f.__name__: f for f in (train, wait_for_interrupt, join_only, fork)}[sys.argv[1]](
+        json.loads(sys.argv[2]), **json.loads(sys.argv[3]))
