@@ -26,6 +26,7 @@ PARTS = (r"shards: passed, .*//tests/simulation:simulate -- --durability none --
          r"page: passed, \d+ s: 16 cases",
          r"monitoring: passed, \d+ s: fired and resolved: ThinwireStepStalled",
          r"deb: passed, \d+ s: installed and trained",
+         r"wheel: passed, \d+ s: installed and trained",
          r"image: passed, \d+ s: built and trained",
          r"podman: passed, .*//tests/k8s:podman_run",
          r"walk: passed, \d+ s: walked")
@@ -87,6 +88,7 @@ class ScriptsTest(unittest.TestCase):
                 "tests/fuzz/run.sh": 'echo "fuzz frame $2"; echo "fuzz payload $2"',
                 "bench/faults.sh": 'echo "seconds faults.sync 5.06"; echo "seconds faults.return 0.70"',
                 "tests/deb_test.sh": 'echo "installed and trained"',
+                "tests/wheel_test.sh": 'echo "installed and trained"',
                 "tests/image_test.sh": 'echo "built and trained"',
                 "tests/walk.sh": 'echo "walked"',
             }

@@ -19,7 +19,10 @@ ArmChoice ChooseArm(std::span<const Trial> trials, const TrialStart& start,
   choice.chosen = static_cast<size_t>(best - choice.gains.begin());
   if (!current.has_value()) return choice;
   const ArmGain& kept = choice.gains[*current];
-  if (best->per_second - kept.per_second <= std::hypot(best->deviation, kept.deviation)) {
+  // std::hypot would need glibc 2.35, which the Python wheel must not (deploy/wheel.sh).
+  const double deviation =
+      std::sqrt(best->deviation * best->deviation + kept.deviation * kept.deviation);
+  if (best->per_second - kept.per_second <= deviation) {
     choice.chosen = *current;
   }
   return choice;

@@ -25,9 +25,12 @@ _STOP_SECONDS = 15
 
 
 def _server_program():
-    """Returns the path of the server's program: that of a build tree or of the Debian package."""
-    built = pathlib.Path(__file__).resolve().parents[2] / "server" / "server"
-    found = str(built) if built.exists() else shutil.which("thinwire-server")
+    """Returns the path of the server's program: that of the wheel, of a build tree or of the Debian package."""
+    package = pathlib.Path(__file__).resolve().parent
+    for program in (package / "bin" / "thinwire-server", package.parents[1] / "server" / "server"):
+        if program.exists():
+            return str(program)
+    found = shutil.which("thinwire-server")
     if found is None:
         sys.exit("launch: no server program (expected --server_program, bazel-bin/server/server or thinwire-server, got none)")
     return found

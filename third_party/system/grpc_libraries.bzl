@@ -1,4 +1,5 @@
-"""The libraries of `pkg-config --libs grpc++` on Debian 12, without duplicates and without linker flags."""
+"""The libraries of `pkg-config --libs grpc++` on Debian 12, without duplicates, without linker flags and without libatomic, which nothing
+calls and a small Debian does not have."""
 
 ABSL = [
     "absl_throw_delegate",
@@ -59,5 +60,4 @@ GRPC = [
     "gpr",
     "ssl",
     "crypto",
-    "atomic",
 ]

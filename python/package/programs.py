@@ -1,0 +1,20 @@
+"""The commands of the wheel: the programs in its folder bin/ (deploy/wheel.sh)."""
+
+import os
+import pathlib
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "bin"
+
+
+def _run(name):
+    program = FOLDER / name
+    os.execv(program, [name, *sys.argv[1:]])
+
+
+def thinwire():
+    _run("thinwire")
+
+
+def server():
+    _run("thinwire-server")
