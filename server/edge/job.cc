@@ -92,7 +92,8 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
               .applied =
                   [this](ShardId shard, const Effects& effects) {
                     if (clipper_ != nullptr) clipper_->Applied(shard, effects);
-                  }},
+                  },
+              .observer = options_.observer},
              options_.groups),
       identity_{.job = options_.name,
                 .server = options_.server,

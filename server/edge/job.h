@@ -76,6 +76,7 @@
 #include "server/edge/model/hosted_model.h"
 #include "server/edge/model/journal.h"
 #include "server/edge/model/memory_plan.h"
+#include "server/edge/model/shard_observer.h"
 #include "server/edge/session.h"
 #include "server/edge/stored_state.h"
 #include "server/edge/stream/server_stream.h"
@@ -120,6 +121,7 @@ struct JobOptions {
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
+  ShardObserver* observer = nullptr;  // must outlive the job; null: nobody observes the shards
 };
 
 // Make the executors of a job.

@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.token_key = std::move(settings.token_key);
   options.memory_budget_bytes = settings.memory_budget_bytes;
   options.memory = settings.memory;
+  options.observer = settings.observer;
   options.insecure = settings.insecure;
   options.drained = std::move(settings.drained);
   options.tracer = settings.tracer;

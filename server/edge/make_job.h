@@ -37,6 +37,7 @@ struct ServerSettings {
   std::function<void()> drained = [] {};                                 // see JobOptions
   Tracer* tracer = nullptr;                                              // see JobOptions
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
+  ShardObserver* observer = nullptr;                                     // see JobOptions
 };
 
 // Returns a job, which has recovered the state in settings.durable. CLOCK, EXECUTORS and settings.memory

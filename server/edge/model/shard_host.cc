@@ -24,12 +24,14 @@ absl::Status ShardHost::Restore(const SavedShard& saved) {
   RETURN_IF_ERROR(shard_.Restore(saved.state));
   frontier_ = saved.state.frontier.value;
   StoreAllProgress();
+  if (observer_ != nullptr) observer_->OnRestored(id_, shard_, applied_);
   return absl::OkStatus();
 }
 
 void ShardHost::Replay(LogSequence sequence, const Event& event) {
   if (sequence <= applied_) return;
-  shard_.Apply(event);
+  const Effects effects = shard_.Apply(event);
+  if (observer_ != nullptr) observer_->OnApplied(id_, event, effects, shard_, sequence);
   StoreProgress(event);
   frontier_ = shard_.frontier().value;
   applied_ = sequence;
@@ -97,7 +99,7 @@ void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers) {
   }
 }
 
-Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
+Effects ShardHost::Apply(const Event& event, ServerStream* sender, LogSequence sequence) {
   const uint64_t saturated_updates = shard_.saturated_updates();
   const absl::Time begin = clock_.Now();
   Effects effects = Fold(event);
@@ -108,6 +110,7 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   StoreProgress(event);
   frontier_.store(shard_.frontier().value, std::memory_order_relaxed);
   counters_.Count(effects);
+  if (observer_ != nullptr) observer_->OnApplied(id_, event, effects, shard_, sequence);
   applied_effects_(id_, effects);
   if (step_times_.has_value()) step_times_->Record(event, effects, clock_.Now());
   if (const auto* seed = std::get_if<SeedEvent>(&event)) {

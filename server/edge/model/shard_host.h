@@ -32,6 +32,7 @@
 #include "server/durable/event_log.h"
 #include "server/edge/model/counters.h"
 #include "server/edge/model/journal.h"
+#include "server/edge/model/shard_observer.h"
 #include "server/edge/model/step_times.h"
 #include "server/edge/stream/published_slots.h"
 #include "server/edge/stream/server_stream.h"
@@ -54,6 +55,7 @@ class ShardHost {
     Tracer* tracer = nullptr;  // null: no trace
     // Called on a shard's strand with the effects of each event.
     std::function<void(ShardId, const Effects&)> applied = [](ShardId, const Effects&) {};
+    ShardObserver* observer = nullptr;  // null: nobody observes the shards
   };
 
   // GROUP is the parameter group of the shard.
@@ -66,6 +68,7 @@ class ShardHost {
         clock_(shared.clock),
         tracer_(shared.tracer),
         applied_effects_(shared.applied),
+        observer_(shared.observer),
         shard_(options, *shared.groups[group].optimizer, shared.groups[group].schedule),
         next_(options.rule.max_workers),
         strand_(shared.strands.Make()) {}
@@ -116,8 +119,8 @@ class ShardHost {
 
   // Applies EVENT and adds its effects to the counters. Sends the verdict to SENDER, the stream
   // from which EVENT arrived (null if no stream). Sends each answered read to the stream of the
-  // reading worker.
-  Effects Apply(const Event& event, ServerStream* sender);
+  // reading worker. SEQUENCE: the record of EVENT; 0 without a log.
+  Effects Apply(const Event& event, ServerStream* sender, LogSequence sequence = 0);
 
   // Begins to measure the times of the workers' steps, at the first call. Returns the times so far.
   const StepTimes& MeasureSteps();
@@ -163,6 +166,7 @@ class ShardHost {
   Clock& clock_;
   Tracer* const tracer_;
   const std::function<void(ShardId, const Effects&)> applied_effects_;
+  ShardObserver* const observer_;
   Shard shard_;
   // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.
   std::vector<std::atomic<uint64_t>> next_;
@@ -200,7 +204,7 @@ void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done d
                            done = std::move(done)](LogSequence sequence) {
     Post([this, event, sender, done, sequence](Shard&) mutable {
       --queued_event_count_;
-      done(Apply(event, sender.get()));
+      done(Apply(event, sender.get(), sequence));
       applied_ = sequence;
       SaveIfPossible();
     });

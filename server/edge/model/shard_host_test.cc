@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -14,6 +15,7 @@
 #include "common/time/virtual_time.h"
 #include "proto/frame.h"
 #include "server/core/testing/fakes.h"
+#include "server/edge/model/shard_observer.h"
 
 namespace thinwire {
 namespace {
@@ -56,6 +58,23 @@ class StuckReader {
   const FakeWorker worker_;
   std::shared_ptr<ServerStream> stream_;
   ServerFrame frame_;
+};
+
+// Notes the record and the version of each applied event, and the record of a restored checkpoint.
+class RecordingObserver final : public ShardObserver {
+ public:
+  void OnApplied(ShardId, const Event&, const Effects& effects, const Shard& shard,
+                 LogSequence sequence) override {
+    applied.emplace_back(sequence, shard.version());
+    accepted += effects.judgement.has_value();
+  }
+  void OnRestored(ShardId, const Shard& shard, LogSequence record) override {
+    restored.emplace_back(record, shard.version());
+  }
+
+  std::vector<std::pair<LogSequence, Version>> applied;
+  std::vector<std::pair<LogSequence, Version>> restored;
+  int accepted = 0;
 };
 
 // A shard that publishes every update as a delta, a worker that pushes, and the readers.
@@ -202,6 +221,44 @@ TEST_F(ShardHostTest, SubmittedEventsAreQueuedUntilTheyAreApplied) {
     }
     EXPECT_EQ(host.queued_event_count(), 2u);
   });
+}
+
+TEST_F(ShardHostTest, AnObserverHearsAppliedReplayedAndRestoredEvents) {
+  RecordingObserver observer;
+  const ShardHost::Shared shared = {.groups = updates_,
+                                    .strands = strands_,
+                                    .streams = streams_,
+                                    .counters = counters_,
+                                    .journal = journal_,
+                                    .clock = clock_,
+                                    .observer = &observer};
+  const ShardOptions options = {.value_count = kCount, .rule = Rule::Async(1)};
+  ShardHost host({0}, options, shared);
+  std::optional<SavedShard> saved;
+  host.Post([&](Shard&) {
+    host.Apply(SeedEvent{Fp32Payload(std::vector<float>(kCount))}, nullptr);
+    host.Apply(pusher_.Join(), nullptr);
+    host.Apply(pusher_.Read(0), nullptr);
+    Push(host, 1);
+    host.SaveWhenPossible(7, Step{}, [&](SavedShard shard) { saved = std::move(shard); });
+  });
+  host.Finish();
+  EXPECT_EQ(observer.applied,
+            (std::vector<std::pair<LogSequence, Version>>{
+                {0, Version{0}}, {0, Version{0}}, {0, Version{0}}, {0, Version{1}}}));
+  EXPECT_EQ(observer.accepted, 1);
+  ASSERT_TRUE(saved.has_value());
+
+  observer = RecordingObserver();
+  ShardHost next({0}, options, shared);
+  ASSERT_TRUE(next.Restore(*saved).ok());
+  PushEvent push = pusher_.PushNothing(1);
+  push.examples = 1;
+  push.payload = Fp32Payload(std::vector<float>(kCount));
+  next.Replay(7, push);
+  next.Replay(8, push);
+  EXPECT_EQ(observer.restored, (std::vector<std::pair<LogSequence, Version>>{{7, Version{1}}}));
+  EXPECT_EQ(observer.applied, (std::vector<std::pair<LogSequence, Version>>{{8, Version{2}}}));
 }
 
 }  // namespace
