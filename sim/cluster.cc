@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "proto/control.pb.h"
+#include "server/durable/checkpoint.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/make_job.h"
 #include "worker/client_options.h"
@@ -19,6 +20,15 @@ namespace {
 constexpr char kFolder[] = "/state";
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 
+// Returns the generation of the newest checkpoint; 0 without one.
+absl::StatusOr<Generation> GenerationOnDisk(Files& files) {
+  const absl::StatusOr<std::string> name = NewestCheckpoint(files, kFolder);
+  if (absl::IsNotFound(name.status())) return Generation{};
+  RETURN_IF_ERROR(name.status());
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(files, kFolder, *name));
+  return Generation{manifest.generation()};
+}
+
 const char* const kStateNames[] = {"joining", "training", "leaving", "finished", "failed"};
 
 }  // namespace
@@ -27,9 +37,13 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, LinkOptions link, uint64_t seed
     : spec_(std::move(spec)),
       task_(std::move(task)),
       partition_(Partition::Make(task_.tensors, spec_.shard_size, spec_.server_count).value()),
+      ledger_(spec_, partition_, task_.initial),
       network_(time_, spec_.server_count, link),
       pushed_(spec_.rule.max_workers),
       workers_(spec_.rule.max_workers) {
+  network_.Watch([this](WorkerId worker, const ServerFrame& frame) {
+    ledger_.OnFrame(worker, workers_[worker.value]->incarnation(), frame);
+  });
   for (uint32_t s = 0; s < spec_.server_count; ++s) {
     servers_.push_back(std::make_unique<Server>(seed * 1000 + s));
     FaultyFiles& files = servers_.back()->files;
@@ -52,6 +66,27 @@ void Cluster::StartAll() {
 absl::Status Cluster::StartServer(ServerId server) { return StartJob(server, /*in_place=*/false); }
 
 absl::Status Cluster::StartJob(ServerId id, bool in_place) {
+  ledger_.BeginStart(id);
+  absl::Status made = MakeJobOf(id, in_place);
+  if (!made.ok()) {
+    ledger_.CancelStart(id);
+    return made;
+  }
+  const bool by_round = spec_.rule.fold == Fold::kRound;
+  const bool continues =
+      spec_.recovery.durability == Durability::kCheckpoint && (in_place || !by_round);
+  Generation generation;
+  if (continues) {
+    ASSIGN_OR_RETURN(generation, GenerationOnDisk(servers_[id.value]->files));
+  }
+  ledger_.EndStart(id, continues, generation);
+  Server& server = *servers_[id.value];
+  server.job->StartTicking(std::min(kTick, spec_.lease / 10));
+  network_.Attach(id, *server.job);
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
   Server& server = *servers_[id.value];
   ++starts_;
   ServerSettings settings;
@@ -59,6 +94,7 @@ absl::Status Cluster::StartJob(ServerId id, bool in_place) {
   settings.run = RunId{1000 + starts_};
   settings.token_key = absl::StrCat("key ", starts_);
   settings.epoch = Epoch{starts_};
+  settings.observer = &ledger_;
   if (spec_.recovery.durability != Durability::kNone) {
     ASSIGN_OR_RETURN(settings.epoch, NextEpoch(server.files, kFolder, time_.Now()));
     settings.durable = DurableOptions{
@@ -77,13 +113,12 @@ absl::Status Cluster::StartJob(ServerId id, bool in_place) {
           spec_, std::move(settings), time_,
           JobExecutors{.threads = time_, .background = time_, .shards = time_, .unix_clock = time_},
           std::move(peers)));
-  server.job->StartTicking(std::min(kTick, spec_.lease / 10));
-  network_.Attach(id, *server.job);
   return absl::OkStatus();
 }
 
 void Cluster::EndJob(ServerId id) {
   network_.Detach(id);
+  ledger_.EndServer(id);
   servers_[id.value]->job.reset();
   servers_[id.value]->restart_wanted = false;
   servers_[id.value]->log_failed = false;
@@ -111,7 +146,7 @@ void Cluster::StartWorker(WorkerId worker) {
   auto& process = workers_[worker.value];
   process = std::make_unique<VirtualWorker>(task_, partition_, MakeClientOptions(spec_, settings),
                                             network_.Connect(worker), time_, pushed_[worker.value],
-                                            [this](Step first) { UndoDeparted(first); });
+                                            ledger_, [this](Step first) { UndoDeparted(first); });
   process->Start();
 }
 

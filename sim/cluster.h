@@ -8,6 +8,8 @@
 //   cluster.StartServer(ServerId{1});
 //   EXPECT_TRUE(cluster.RunUntilFinished(absl::Minutes(10)));
 //
+//   EXPECT_EQ(cluster.ledger().Close(), "");
+//
 // The same calls give the same run, event by event.
 #ifndef THINWIRE_SIM_CLUSTER_H_
 #define THINWIRE_SIM_CLUSTER_H_
@@ -27,6 +29,7 @@
 #include "common/time/virtual_time.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
+#include "sim/cluster_ledger.h"
 #include "sim/network.h"
 #include "sim/worker.h"
 
@@ -70,6 +73,7 @@ class Cluster {
   VirtualWorker* worker(WorkerId worker) { return workers_[worker.value].get(); }
   // Returns what the processes of WORKER have pushed.
   const PushedExamples& pushed(WorkerId worker) const { return pushed_[worker.value]; }
+  ClusterLedger& ledger() { return ledger_; }
   // Returns why SERVER has given up its job; OK: it has not.
   const absl::Status& failure(ServerId server) const { return servers_[server.value]->failure; }
 
@@ -89,6 +93,7 @@ class Cluster {
   };
 
   absl::Status StartJob(ServerId server, bool in_place);
+  absl::Status MakeJobOf(ServerId server, bool in_place);
   void EndJob(ServerId server);
   // The servers have gone back to FIRST: forgets the later pushes of workers that have left.
   void UndoDeparted(Step first);
@@ -103,6 +108,7 @@ class Cluster {
   const VirtualTask task_;
   const Partition partition_;
   VirtualTime time_;
+  ClusterLedger ledger_;
   Network network_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<PushedExamples> pushed_;  // by worker

@@ -103,6 +103,7 @@ TEST_P(ClusterTest, EveryGradientIsAppliedOnce) {
   Cluster cluster(Spec(rule(), durability()), Task());
   cluster.StartAll();
   ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+  EXPECT_EQ(cluster.ledger().Close(), "");
   const bool by_round = rule().fold == Fold::kRound;
   const Masters masters = cluster.Masters();
   if (rule().quorum == kWorkers || !by_round) {
@@ -211,6 +212,7 @@ std::optional<Masters> RunWithFaults(const JobSpec& spec, uint64_t seed, bool ki
   const bool finished = cluster.RunUntilFinished(absl::Minutes(20));
   EXPECT_TRUE(finished) << cluster.DescribeWorkers() << cluster.failure(ServerId{0}) << "; "
                         << cluster.failure(ServerId{1});
+  EXPECT_EQ(cluster.ledger().Close(), "");
   if (!finished) return std::nullopt;
   return cluster.Masters();
 }
@@ -273,6 +275,7 @@ TEST_P(ClusterTest, EveryExampleOfEveryEpochIsPushedOnce) {
     cluster.StartAll();
     Faults(cluster, spec, seed, /*kills_workers=*/false).Inject(absl::Seconds(6));
     ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
     EXPECT_EQ(WronglyPushed(cluster, kWorkers), "");
     if (rule().fold == Fold::kRound || durability() == Durability::kCheckpoint) continue;
     const std::vector<float> applied(kDataExamples * kRow, -kRate * kEpochs);
@@ -317,6 +320,7 @@ TEST_P(ClusterTest, EveryExampleIsPushedOnceAlthoughTheMembersChange) {
     Scale(cluster, kWorkers - 1);
     faults.Inject(absl::Seconds(3));
     ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
     EXPECT_EQ(WronglyPushed(cluster, spec.rule.max_workers), "");
     if (rule().fold == Fold::kRound || durability() == Durability::kCheckpoint) continue;
     const std::vector<float> applied(kDataExamples * kRow, -kRate * kEpochs);

@@ -42,6 +42,8 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   // The worker's end.
 
   void Write(ByteChain frame) {
+    // The frame may refer to gradients, which change after the verdicts and end with the process.
+    frame = ByteChain(frame.ToVector());
     const absl::Duration sent = Send(to_server_free_, frame.size());
     time_.At(sent, Bind([this] {
                if (observer_ != nullptr) observer_->OnWritten();
@@ -143,6 +145,9 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
       ByteChain frame = std::move(at_worker_.front());
       at_worker_.pop_front();
       --worker_reads_;
+      if (network_.on_frame_ != nullptr) {
+        network_.on_frame_(worker_, ParseServerFrame(frame).value());
+      }
       observer_->OnFrame(std::move(frame));
     }
     if (at_worker_.empty() && end_.has_value()) CloseAtWorker(*end_);

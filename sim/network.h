@@ -20,6 +20,7 @@
 #include "client/transport/transport.h"
 #include "common/ids.h"
 #include "common/time/virtual_time.h"
+#include "proto/frame.h"
 #include "server/edge/job.h"
 #include "server/edge/lead/peers.h"
 
@@ -48,6 +49,10 @@ class Network {
   // Return the connections of a process. Must be destroyed before the network.
   std::unique_ptr<Transport> Connect(WorkerId worker);
   std::unique_ptr<Peers> ConnectLead();
+
+  // Calls ON_FRAME(worker, frame) before a frame of a server arrives at a worker.
+  using OnFrame = std::function<void(WorkerId, const ServerFrame&)>;
+  void Watch(OnFrame on_frame) { on_frame_ = std::move(on_frame); }
 
   // Breaks the streams between WORKER and SERVER. All frames under way are lost.
   void Break(WorkerId worker, ServerId server);
@@ -82,6 +87,7 @@ class Network {
   std::set<std::pair<WorkerId, ServerId>> cut_;
   std::set<ServerId> cut_from_lead_;
   std::vector<std::weak_ptr<Stream>> streams_;
+  OnFrame on_frame_;  // null: nobody watches
 };
 
 }  // namespace thinwire::sim

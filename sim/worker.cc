@@ -7,7 +7,7 @@ namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
-                             VirtualTime& time, PushedExamples& pushed,
+                             VirtualTime& time, PushedExamples& pushed, ClusterLedger& ledger,
                              std::function<void(Step)> came_back)
     : task_(task),
       partition_(partition),
@@ -16,6 +16,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       time_(time),
       loop_(time.Make()),
       pushed_(pushed),
+      ledger_(ledger),
       came_back_(std::move(came_back)),
       missing_(partition.shard_count(), false) {
   for (const TensorShape& tensor : task_.tensors) gradient_.emplace_back(tensor.value_count());
@@ -46,6 +47,7 @@ void VirtualWorker::Join() {
     if (!first.ok()) return Fail(first.status());
     state_ = State::kTraining;
     step_ = *first;
+    BeginInLedger();
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
     if (life_ > 0) came_back_(step_);
     if (sampler_.has_value()) sampler_->ForgetDeals();
@@ -84,6 +86,7 @@ void VirtualWorker::Continue() {
   if (core_->deals().retired()) return Leave();
   over_ = IsOver();
   if (over_) {
+    CheckInLedger(/*with_replica=*/false);
     if (!task_.stays) Leave();
     return;
   }
@@ -113,7 +116,21 @@ bool VirtualWorker::IsDealt() {
   return true;
 }
 
+void VirtualWorker::BeginInLedger() {
+  const auto residuals = core_->encoder().residuals();
+  if (!residuals.ok()) return Fail(residuals.status());
+  ledger_.Begin(options_.worker, core_->incarnation(), *residuals);
+}
+
+void VirtualWorker::CheckInLedger(bool with_replica) {
+  const auto residuals = core_->encoder().residuals();
+  if (!residuals.ok()) return Fail(residuals.status());
+  ledger_.Check(options_.worker, core_->incarnation(), *residuals,
+                with_replica ? &core_->replica() : nullptr);
+}
+
 void VirtualWorker::Compute() {
+  CheckInLedger(/*with_replica=*/true);
   std::vector<std::span<const float>> parameters;
   for (uint32_t i = 0; i < gradient_.size(); ++i) {
     parameters.push_back(core_->replica().tensor(i));
@@ -128,6 +145,7 @@ void VirtualWorker::Compute() {
   const uint32_t count = task_.gradient(
       {.worker = options_.worker, .step = step_, .parameters = parameters, .examples = examples},
       gradient_);
+  if (count > 0) ledger_.AddProduced(options_.worker, core_->incarnation(), gradient_, count);
   core_->BeginStep(step_, count, 1);
   for (uint32_t i = gradient_.size(); i-- > 0;) core_->Ready(i, gradient_[i], nullptr);
 }

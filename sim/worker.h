@@ -21,6 +21,7 @@
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/time/virtual_time.h"
+#include "sim/cluster_ledger.h"
 #include "worker/sampler.h"
 
 namespace thinwire::sim {
@@ -57,11 +58,12 @@ class VirtualWorker final : private client::StepListener {
  public:
   enum class State { kJoining, kTraining, kLeaving, kFinished, kFailed };
 
-  // Adds what it pushes to PUSHED. CAME_BACK is called when it has joined again after a rollback,
-  // with its first step. TASK, PARTITION, TIME and PUSHED must outlive the worker.
+  // Adds what it pushes to PUSHED, and its gradients and residuals to LEDGER. CAME_BACK is called
+  // when it has joined again after a rollback, with its first step. TASK, PARTITION, TIME, PUSHED and
+  // LEDGER must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
                 std::unique_ptr<Transport> transport, VirtualTime& time, PushedExamples& pushed,
-                std::function<void(Step)> came_back);
+                ClusterLedger& ledger, std::function<void(Step)> came_back);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
@@ -73,6 +75,9 @@ class VirtualWorker final : private client::StepListener {
     return state_ == State::kFinished || (task_.stays && over_) || absl::IsOutOfRange(failure_);
   }
   Step step() const { return step_; }
+  Incarnation incarnation() const {
+    return core_ == nullptr ? Incarnation{} : core_->incarnation();
+  }
   // Returns why the process failed. REQUIRES: state() is kFailed.
   const absl::Status& failure() const { return failure_; }
   // Returns what the worker waits for, as text.
@@ -99,6 +104,9 @@ class VirtualWorker final : private client::StepListener {
   // Calls Continue in a task of its own, because the exchange calls the listener.
   void ContinueLater();
   void Compute();
+  // Adds what the worker's process has now to the ledger, or checks it there.
+  void BeginInLedger();
+  void CheckInLedger(bool with_replica);
   void Leave();
   void Fail(absl::Status failure);
 
@@ -109,6 +117,7 @@ class VirtualWorker final : private client::StepListener {
   VirtualTime& time_;
   const std::shared_ptr<Executor> loop_;
   PushedExamples& pushed_;
+  ClusterLedger& ledger_;
   const std::function<void(Step)> came_back_;
   std::optional<Sampler> sampler_;
   bool asks_ = false;          // the lead was asked for deals

@@ -1,0 +1,240 @@
+#include "sim/cluster_ledger.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/codec.h"
+#include "server/edge/model/shard_options.h"
+
+namespace thinwire::sim {
+namespace {
+
+// The largest difference of masses if the push codec rounds to values that are no small binary
+// fractions.
+constexpr double kInexactTolerance = 0.5;
+
+double ToleranceOf(const JobSpec& spec) {
+  switch (spec.push.codec.id) {
+    case CodecId::kFp32:
+    case CodecId::kBf16:
+    case CodecId::kTopK:
+      return 0;
+    default:
+      return kInexactTolerance;
+  }
+}
+
+double Sum(std::span<const float> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+Mass MassOf(const client::ShardResidualsView& residual) {
+  return {Sum(residual.residual), residual.late_examples};
+}
+
+}  // namespace
+
+void LedgerCounts::Add(const LedgerCounts& other) {
+  accepted += other.accepted;
+  late += other.late;
+  fenced += other.fenced;
+  updates += other.updates;
+  clipped += other.clipped;
+  undone += other.undone;
+  rule_changes += other.rule_changes;
+  delta_answers += other.delta_answers;
+  full_answers += other.full_answers;
+  checked_masses += other.checked_masses;
+  checked_replicas += other.checked_replicas;
+}
+
+std::ostream& operator<<(std::ostream& out, const LedgerCounts& counts) {
+  return out << counts.accepted << " pushes accepted, " << counts.late << " late, " << counts.fenced
+             << " fenced, " << counts.undone << " undone, " << counts.updates << " updates, "
+             << counts.clipped << " of them clipped, " << counts.rule_changes
+             << " changes of the rule, " << counts.delta_answers << " deltas, "
+             << counts.full_answers << " whole parameters, " << counts.checked_masses
+             << " masses and " << counts.checked_replicas << " replicas checked";
+}
+
+ClusterLedger::ClusterLedger(const JobSpec& spec, const Partition& partition,
+                             std::span<const std::vector<float>> initial)
+    : partition_(partition),
+      clip_norm_(spec.clip_norm),
+      logs_(spec.recovery.durability == Durability::kLog),
+      updates_(MakeGroupUpdates(spec.AllGroups(), spec.schedule).value()),
+      hosts_(partition.shard_count()) {
+  const ShardOptions options = {.rule = spec.rule,
+                                .sparse_updates = spec.sparse_updates,
+                                .staleness = spec.staleness,
+                                .publish = spec.publish};
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const ShardId shard{s};
+    ledgers_.emplace_back(
+        OptionsOf(partition, shard, options), updates_[partition.group(shard)],
+        Gather(shard, [&](uint32_t tensor) { return std::span(initial[tensor]); }),
+        ToleranceOf(spec));
+  }
+}
+
+template <typename TensorOf>
+std::vector<float> ClusterLedger::Gather(ShardId shard, TensorOf tensor_of) const {
+  std::vector<float> values;
+  for (const Segment& segment : partition_.segments(shard)) {
+    const std::span<const float> part =
+        tensor_of(segment.tensor).subspan(segment.offset, segment.count);
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
+}
+
+void ClusterLedger::BeginStart(ServerId server) {
+  before_ = ledgers_;
+  EndServer(server);
+}
+
+void ClusterLedger::EndStart(ServerId server, bool continues, Generation generation) {
+  for (const ShardId shard : partition_.ShardsOf(server)) {
+    const Host& host = hosts_[shard.value];
+    ShardLedger& ledger = ledgers_[shard.value];
+    if (logs_) ledger.CheckRecovered(host.shard, host.applied);
+    if (continues && host.restored) ledger.RollBack(*host.shard, generation);
+  }
+  before_.clear();
+}
+
+void ClusterLedger::CancelStart(ServerId server) {
+  // A process that cannot finish the recovery sends no effect of the replayed events.
+  for (const ShardId shard : partition_.ShardsOf(server)) {
+    ledgers_[shard.value] = before_[shard.value];
+  }
+  before_.clear();
+  EndServer(server);
+}
+
+void ClusterLedger::EndServer(ServerId server) {
+  for (const ShardId shard : partition_.ShardsOf(server)) hosts_[shard.value] = {};
+}
+
+void ClusterLedger::OnApplied(ShardId id, const Event& event, const Effects& effects,
+                              const Shard& shard, LogSequence sequence) {
+  Host& host = hosts_[id.value];
+  host.shard = &shard;
+  host.applied = std::max(host.applied, sequence);
+  ShardLedger& ledger = ledgers_[id.value];
+  if (sequence > 0 && sequence <= ledger.recorded()) return;
+  ledger.Record(event, effects, shard, sequence);
+}
+
+void ClusterLedger::OnRestored(ShardId id, const Shard& shard, LogSequence applied) {
+  hosts_[id.value] = {.shard = &shard, .restored = true, .applied = applied};
+}
+
+void ClusterLedger::Begin(WorkerId worker, Incarnation incarnation,
+                          std::span<const client::ShardResidualsView> residuals) {
+  for (size_t s = 0; s < ledgers_.size(); ++s) {
+    ledgers_[s].Begin(worker, incarnation, MassOf(residuals[s]));
+  }
+}
+
+void ClusterLedger::OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame) {
+  for (const VerdictEntry& verdict : frame.verdicts) {
+    ledgers_[verdict.shard.value].CheckVerdict({worker, incarnation, verdict.step},
+                                               static_cast<Verdict>(verdict.kind));
+  }
+  for (const ParametersEntry& entry : frame.parameters) {
+    delivered_[{worker, entry.shard, entry.version}] = frame.generation;
+    ++(entry.kind == 0 ? full_answers_ : delta_answers_);
+  }
+}
+
+void ClusterLedger::AddProduced(WorkerId worker, Incarnation incarnation,
+                                std::span<const std::vector<float>> gradient, uint32_t examples) {
+  for (uint32_t s = 0; s < ledgers_.size(); ++s) {
+    const std::vector<float> values =
+        Gather(ShardId{s}, [&](uint32_t tensor) { return std::span(gradient[tensor]); });
+    ledgers_[s].AddProduced(worker, incarnation, {Sum(values), examples});
+  }
+}
+
+void ClusterLedger::Check(WorkerId worker, Incarnation incarnation,
+                          std::span<const client::ShardResidualsView> residuals,
+                          client::Replica* replica) {
+  for (uint32_t s = 0; s < ledgers_.size(); ++s) {
+    const ShardId shard{s};
+    ledgers_[s].CheckMass(worker, incarnation, MassOf(residuals[s]));
+    // A worker that has its parameters may compute although the server has gone on alone since.
+    if (replica == nullptr || !replica->holds(shard)) continue;
+    const Version version = replica->held_version(shard);
+    const auto delivered = delivered_.find({worker, shard, version});
+    if (delivered == delivered_.end()) {
+      ledgers_[s].Require(
+          false, absl::StrCat("a replica has version ", version.value, ", which has not arrived"));
+      continue;
+    }
+    ledgers_[s].CheckReplica(delivered->second, version,
+                             Gather(shard, [&](uint32_t tensor) -> std::span<float> {
+                               return replica->tensor(tensor);
+                             }));
+  }
+}
+
+std::optional<Rule> ClusterLedger::NewestRule() const {
+  std::optional<Rule> newest;
+  for (const Host& host : hosts_) {
+    if (host.shard == nullptr) return std::nullopt;
+    const auto& next = host.shard->next_rule();
+    const Rule& rule = next.has_value() ? next->rule : host.shard->rule();
+    if (newest.value_or(rule) != rule) return std::nullopt;
+    newest = rule;
+  }
+  return newest;
+}
+
+void ClusterLedger::Require(bool holds, const std::string& claim) {
+  if (!holds) violations_.push_back(claim);
+}
+
+bool ClusterLedger::violated() const {
+  return !violations_.empty() || std::ranges::any_of(ledgers_, [](const ShardLedger& ledger) {
+    return !ledger.violations().empty();
+  });
+}
+
+std::string ClusterLedger::Close() {
+  if (clip_norm_ > 0) {
+    const std::string factors = CheckFactors(clip_norm_, ledgers_);
+    Require(factors.empty(), factors);
+  }
+  // After a violation, the final checks would only repeat it.
+  const bool checks = !violated();
+  std::string text;
+  for (const std::string& violation : violations_) absl::StrAppend(&text, violation, "\n");
+  for (size_t s = 0; s < ledgers_.size(); ++s) {
+    if (checks && hosts_[s].shard != nullptr) ledgers_[s].Close(*hosts_[s].shard);
+    for (const std::string& violation : ledgers_[s].violations()) {
+      absl::StrAppend(&text, "shard ", s, ": ", violation, "\n");
+    }
+  }
+  return text;
+}
+
+LedgerCounts ClusterLedger::counts() const {
+  LedgerCounts counts{.delta_answers = delta_answers_, .full_answers = full_answers_};
+  for (const ShardLedger& ledger : ledgers_) {
+    counts.accepted += ledger.verdicts(Verdict::kAccept);
+    counts.late += ledger.verdicts(Verdict::kLate);
+    counts.fenced += ledger.verdicts(Verdict::kFenced);
+    counts.updates += ledger.update_count();
+    counts.clipped += ledger.clipped_count();
+    counts.undone += ledger.undone_count();
+    counts.rule_changes += ledger.rule_changes();
+    counts.checked_masses += ledger.checked_masses();
+    counts.checked_replicas += ledger.checked_replicas();
+  }
+  return counts;
+}
+
+}  // namespace thinwire::sim

@@ -1,0 +1,116 @@
+// ClusterLedger: the ledgers of all shards of a simulated cluster (shard_ledger.h). It observes the
+// shards inside the real jobs, the frames that arrive at the workers, and the workers.
+#ifndef THINWIRE_SIM_CLUSTER_LEDGER_H_
+#define THINWIRE_SIM_CLUSTER_LEDGER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "client/encode/residual_file.h"
+#include "client/replica/replica.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "common/spec/job_spec.h"
+#include "common/spec/rule.h"
+#include "proto/frame.h"
+#include "server/core/optimizer/group_updates.h"
+#include "server/edge/model/shard_observer.h"
+#include "sim/shard_ledger.h"
+
+namespace thinwire::sim {
+
+// Counts of events and checks, with which tests assert that they happened.
+struct LedgerCounts {
+  uint64_t accepted = 0;
+  uint64_t late = 0;
+  uint64_t fenced = 0;
+  uint64_t updates = 0;
+  uint64_t clipped = 0;  // updates with a factor below 1
+  uint64_t undone = 0;   // pushes that a rollback undid and that were not judged again
+  uint64_t rule_changes = 0;
+  uint64_t delta_answers = 0;  // frames with published parameters, as deltas or as all values
+  uint64_t full_answers = 0;
+  uint64_t checked_masses = 0;
+  uint64_t checked_replicas = 0;
+
+  void Add(const LedgerCounts& other);
+  friend std::ostream& operator<<(std::ostream& out, const LedgerCounts& counts);
+};
+
+// Not thread-safe.
+class ClusterLedger final : public ShardObserver {
+ public:
+  // INITIAL: one row-major array per tensor. PARTITION must outlive the ledger. REQUIRES: SPEC has no
+  // problem.
+  ClusterLedger(const JobSpec& spec, const Partition& partition,
+                std::span<const std::vector<float>> initial);
+
+  // A process of SERVER starts, and then has started or has failed to. CONTINUES: it continues from
+  // the state in its files under GENERATION, if that is a checkpoint. A process that awaits a
+  // rollback does not.
+  void BeginStart(ServerId server);
+  void EndStart(ServerId server, bool continues, Generation generation);
+  void CancelStart(ServerId server);
+  // The process of SERVER has ended.
+  void EndServer(ServerId server);
+
+  void OnApplied(ShardId id, const Event& event, const Effects& effects, const Shard& shard,
+                 LogSequence sequence) override;
+  void OnRestored(ShardId id, const Shard& shard, LogSequence applied) override;
+
+  // A process begins, at its first step or after all servers have gone back, with RESIDUALS.
+  void Begin(WorkerId worker, Incarnation incarnation,
+             std::span<const client::ShardResidualsView> residuals);
+  // FRAME has arrived at a process.
+  void OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame);
+  // A process has produced GRADIENT, one array per tensor, of EXAMPLES examples.
+  void AddProduced(WorkerId worker, Incarnation incarnation,
+                   std::span<const std::vector<float>> gradient, uint32_t examples);
+  // Checks a process whose pushes all have verdicts. With REPLICA, all its parameters have arrived.
+  void Check(WorkerId worker, Incarnation incarnation,
+             std::span<const client::ShardResidualsView> residuals, client::Replica* replica);
+
+  // Returns the newest rule of all shards, or nullopt if they differ or a server has no process.
+  std::optional<Rule> NewestRule() const;
+  // Records a violation if HOLDS is false.
+  void Require(bool holds, const std::string& claim);
+  bool violated() const;
+  // Makes the final checks of the shards whose servers run. Returns one line per violation, or an
+  // empty string. Call after the last event.
+  std::string Close();
+  LedgerCounts counts() const;
+
+ private:
+  // A shard's process.
+  struct Host {
+    const Shard* shard = nullptr;
+    bool restored = false;    // from a checkpoint, in this process
+    LogSequence applied = 0;  // the newest record that this process has seen
+  };
+  // Returns the values of SHARD, gathered from one array per tensor.
+  template <typename TensorOf>
+  std::vector<float> Gather(ShardId shard, TensorOf tensor_of) const;
+
+  const Partition& partition_;
+  const double clip_norm_;
+  const bool logs_;
+  const std::vector<GroupUpdate> updates_;
+  std::vector<ShardLedger> ledgers_;  // by shard
+  std::vector<Host> hosts_;           // by shard
+  std::vector<ShardLedger> before_;   // the ledgers before the start of a process
+  // The parameters that have arrived at a process, by their versions.
+  std::map<std::tuple<WorkerId, ShardId, Version>, Generation> delivered_;
+  uint64_t delta_answers_ = 0;
+  uint64_t full_answers_ = 0;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace thinwire::sim
+
+#endif  // THINWIRE_SIM_CLUSTER_LEDGER_H_

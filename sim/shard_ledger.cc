@@ -1,0 +1,324 @@
+#include "sim/shard_ledger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/payload.h"
+#include "common/codec/sparse/index_list.h"
+#include "common/memory/byte_chain.h"
+#include "server/core/testing/fakes.h"
+#include "server/core/update/accumulator.h"
+#include "server/core/update/store.h"
+
+namespace thinwire::sim {
+namespace {
+
+// The largest difference of a factor, because the shards round the mean of the gradients.
+constexpr double kFactorTolerance = 1e-5;
+
+std::string NameOf(const GradientId& id) {
+  return absl::StrCat("w", id.worker.value, "/", id.incarnation.value, " step ", id.step.value);
+}
+
+double Sum(std::span<const float> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+Mass MassOf(const PushEvent& push) {
+  return {Sum(Values(push.payload)), int64_t{push.examples} + push.late_examples};
+}
+
+// Returns PAYLOAD in memory of its own.
+CheckedPayload CopyOf(const CheckedPayload& payload) {
+  return CheckPayload(ByteChain(payload.bytes().ToVector()), payload.count()).value();
+}
+
+}  // namespace
+
+double ShardLedger::SquaredNormOfMean(const UpdateGradients& gradients) {
+  std::vector<double> sum;
+  double weight = 0;
+  for (const Accepted& gradient : gradients) {
+    const std::vector<float> values = Values(gradient.payload);
+    sum.resize(values.size());
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += double{values[i]} * gradient.examples;
+    weight += static_cast<double>(uint64_t{gradient.examples} + gradient.late_examples);
+  }
+  double squares = 0;
+  for (const double value : sum) squares += value / weight * (value / weight);
+  return squares;
+}
+
+template <typename Action>
+void ShardLedger::ForEachAccepted(Action action) const {
+  for (const Update& update : history_) {
+    for (const Accepted& gradient : update.gradients) action(gradient);
+  }
+  for (const Accepted& gradient : pending_) action(gradient);
+}
+
+Mass& Mass::operator+=(const Mass& other) {
+  values += other.values;
+  examples += other.examples;
+  return *this;
+}
+
+Mass& Mass::operator-=(const Mass& other) {
+  values -= other.values;
+  examples -= other.examples;
+  return *this;
+}
+
+std::ostream& operator<<(std::ostream& out, const Mass& mass) {
+  return out << mass.values << " of " << mass.examples << " examples";
+}
+
+void ShardLedger::Require(bool holds, const std::string& claim) {
+  if (!holds) violations_.push_back(claim);
+}
+
+uint64_t ShardLedger::clipped_count() const {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(history_, [](const Update& update) { return update.factor < 1; }));
+}
+
+uint64_t ShardLedger::verdicts(Verdict verdict) const {
+  const auto found = verdicts_.find(verdict);
+  return found == verdicts_.end() ? 0 : found->second;
+}
+
+void ShardLedger::Begin(WorkerId worker, Incarnation incarnation, const Mass& residual) {
+  accounts_[{worker, incarnation}] = FoundOf(worker, incarnation) + residual;
+  // Its undone pushes are judged again, but their mass is not in the account.
+  for (auto& [id, mass] : rolled_back_) {
+    if (id.worker == worker && id.incarnation == incarnation) mass = Mass();
+  }
+}
+
+void ShardLedger::CheckMass(WorkerId worker, Incarnation incarnation, const Mass& residual) {
+  const Mass account = accounts_[{worker, incarnation}];
+  const Mass found = FoundOf(worker, incarnation);
+  const Mass missing = account - found - residual;
+  std::ostringstream claim;
+  claim << "worker " << worker << "/" << incarnation << ": the shard contains " << found
+        << " and the residual " << residual << " (expected " << account << " together)";
+  Require(std::abs(missing.values) <= tolerance_ && missing.examples == 0, claim.str());
+  ++checked_masses_;
+}
+
+void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict) {
+  if (verdict == Verdict::kAccept) {
+    Require(IsAccepted(id) || rolled_back_.contains(id) || empty_.contains(id),
+            absl::StrCat("the acknowledged push of ", NameOf(id), " is not in the shard"));
+  } else if (verdict == Verdict::kLate) {
+    Require(!IsAccepted(id), absl::StrCat("the late push of ", NameOf(id), " is in the shard"));
+  }
+}
+
+void ShardLedger::CheckReplica(Generation generation, Version version,
+                               std::span<const float> values) {
+  const auto known = values_.find({generation, version});
+  Require(
+      known != values_.end() && std::ranges::equal(known->second, values),
+      absl::StrCat("a replica differs from version ", version.value, " of generation ",
+                   generation.value, known == values_.end() ? ", which the shard never had" : ""));
+  ++checked_replicas_;
+}
+
+void ShardLedger::Record(const Event& event, const Effects& effects, const Shard& shard,
+                         LogSequence sequence) {
+  recorded_ = std::max(recorded_, sequence);
+  const auto* push = std::get_if<PushEvent>(&event);
+  if (push != nullptr) RecordVerdict(*push, *effects.judgement);
+  if (shard.version().value > history_.size()) RecordUpdate(event, shard);
+  if (shard.seeded()) RecordValues(shard);
+  if (shard.rule() != rule_) ++rule_changes_;
+  rule_ = shard.rule();
+  CheckBound(effects, shard);
+}
+
+void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgement) {
+  const GradientId id = {push.worker, push.incarnation, push.step};
+  const Verdict verdict = judgement.verdict;
+  if (verdict == Verdict::kFenced) ++verdicts_[verdict];
+  if (verdict == Verdict::kFenced || verdict == Verdict::kStale) return;
+  Require(verdict != Verdict::kEarly, absl::StrCat("early: ", NameOf(id)));
+  if (verdict == Verdict::kRepeat || judgement.again) return;
+  ++verdicts_[verdict];
+  Require(judged_.emplace(push.generation, id).second,
+          absl::StrCat("the push of ", NameOf(id), " was judged twice"));
+  if (const auto undone = rolled_back_.find(id); undone != rolled_back_.end()) {
+    accounts_[{id.worker, id.incarnation}] += undone->second;
+    rolled_back_.erase(undone);
+  }
+  if (verdict != Verdict::kAccept) return;
+  if (push.examples == 0) {
+    empty_.insert(id);
+    return;
+  }
+  ForEachAccepted([&](const Accepted& other) {
+    Require(other.id.worker != id.worker || other.id.step != id.step,
+            absl::StrCat("two pushes of ", NameOf(id), " were accepted"));
+  });
+  pending_.push_back({id, push.examples, push.late_examples, CopyOf(push.payload), MassOf(push)});
+}
+
+void ShardLedger::RecordUpdate(const Event& event, const Shard& shard) {
+  Require(shard.version().value == history_.size() + 1, "two updates in one event");
+  Require(!pending_.empty(), "an update without gradients");
+  const SparseUpdateSpec& sparse = options_.sparse_updates;
+  if (sparse.selection_density.has_value() &&
+      sparse.unselected_owner == UnselectedOwner::kWorkers) {
+    const auto selected = DecodeIndexList(shard.selected_list(), options_.value_count).value();
+    for (Accepted& gradient : pending_) {
+      const std::vector<float> values = Values(gradient.payload);
+      gradient.applied.values = 0;
+      for (const uint32_t index : selected) gradient.applied.values += values[index];
+    }
+  }
+  for (const Accepted& gradient : pending_) {
+    unpublished_ = std::min(unpublished_.value_or(gradient.id.step), gradient.id.step);
+  }
+  if (rule_.ordered_fold) {
+    std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
+  }
+  const auto* clip = std::get_if<ClipEvent>(&event);
+  history_.push_back({std::exchange(pending_, {}), clip == nullptr ? 1 : clip->factor});
+}
+
+void ShardLedger::RecordValues(const Shard& shard) {
+  const Version newest = options_.publish.has_value() ? shard.log()->newest() : shard.version();
+  const std::span<const float> values =
+      options_.publish.has_value() ? shard.published() : shard.masters();
+  if (!values_.try_emplace({generation_, newest}, values.begin(), values.end()).second) return;
+  if (newest == shard.version()) unpublished_ = std::nullopt;
+  Require(!options_.publish.has_value() || options_.publish->codec.has_value() ||
+              newest != shard.version() || std::ranges::equal(values, shard.masters()),
+          absl::StrCat("version ", newest.value, " is not published exactly"));
+}
+
+void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
+  Require(shard.frontier() >= frontier_, "the frontier fell");
+  frontier_ = shard.frontier();
+  for (const ReadAnswer& answer : effects.answers) {
+    Require(!shard.next_rule().has_value() || answer.step < shard.next_rule()->from,
+            absl::StrCat("step ", answer.step.value, " began before its rule"));
+    if (rule_.slack == kUnboundedSlack) continue;
+    Require(answer.step <= StepsAfter(frontier_, rule_.slack),
+            absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));
+    for (const Accepted& gradient : pending_) {
+      Require(gradient.id.step >= frontier_,
+              absl::StrCat("step ", gradient.id.step.value, " is missing at frontier ",
+                           frontier_.value));
+    }
+    Require(
+        !options_.publish.has_value() || !unpublished_.has_value() || *unpublished_ >= frontier_,
+        absl::StrCat("unpublished at frontier ", frontier_.value));
+  }
+}
+
+void ShardLedger::CheckRecovered(const Shard* shard, LogSequence applied) {
+  Require(applied >= recorded_, absl::StrCat("record ", recorded_, " had effects and is lost (the ",
+                                             "log ends at record ", applied, ")"));
+  if (shard == nullptr) return;
+  Require(shard->version().value == history_.size(), "the recovered version is another one");
+  Require(shard->frontier() == frontier_, "the recovered frontier is another one");
+  Require(shard->rule() == rule_, "the recovered rule is another one");
+}
+
+void ShardLedger::RollBack(const Shard& shard, Generation generation) {
+  const Version version = shard.version();
+  Require(version.value <= history_.size(), "a rollback to a version that never existed");
+  for (size_t i = version.value; i < history_.size(); ++i) {
+    for (const Accepted& gradient : history_[i].gradients) Undo(gradient);
+  }
+  for (const Accepted& gradient : pending_) Undo(gradient);
+  history_.resize(std::min<size_t>(history_.size(), version.value));
+  pending_.clear();
+  generation_ = generation;
+  unpublished_ = std::nullopt;
+  frontier_ = shard.frontier();
+  rule_ = shard.rule();
+}
+
+void ShardLedger::Undo(const Accepted& gradient) {
+  accounts_[{gradient.id.worker, gradient.id.incarnation}] -= gradient.applied;
+  rolled_back_[gradient.id] = gradient.applied;
+}
+
+Mass ShardLedger::FoundOf(WorkerId worker, Incarnation incarnation) const {
+  Mass found;
+  ForEachAccepted([&](const Accepted& gradient) {
+    const GradientId& id = gradient.id;
+    if (id.worker == worker && id.incarnation == incarnation) found += gradient.applied;
+  });
+  return found;
+}
+
+bool ShardLedger::IsAccepted(const GradientId& id) const {
+  bool found = false;
+  ForEachAccepted([&](const Accepted& gradient) { found = found || gradient.id == id; });
+  return found;
+}
+
+void ShardLedger::CheckReplay(const Shard& shard) {
+  const SparseUpdateSpec& sparse = options_.sparse_updates;
+  Store store(options_.value_count, options_.planned_examples, *update_->optimizer,
+              update_->schedule, sparse, std::pmr::get_default_resource(), options_.tensor_sizes);
+  store.Seed(Fp32Payload(seed_));
+  for (const Update& update : history_) {
+    Accumulator accumulator(options_.value_count, sparse.WantsSparse());
+    for (const Accepted& gradient : update.gradients) {
+      accumulator.Fold(
+          {gradient.id.worker, gradient.examples, gradient.late_examples, gradient.payload});
+    }
+    store.Apply(accumulator, update.factor);
+  }
+  Require(std::memcmp(store.masters().data(), shard.masters().data(),
+                      options_.value_count * sizeof(float)) == 0,
+          "a replay of the accepted pushes gives other parameters");
+}
+
+void ShardLedger::Close(const Shard& shard) {
+  // A full round waits for ever if a server was lost.
+  Require(pending_.empty() || shard.full(), "an accepted gradient is in no update");
+  Require(shard.version().value == history_.size(),
+          "the version differs from the number of updates");
+  if (shard.seeded()) CheckReplay(shard);
+}
+
+std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers) {
+  struct Round {
+    double squared_norm = 0;
+    std::optional<double> factor;  // of the first shard that has closed the round
+  };
+  std::map<Step, Round> rounds;
+  for (const ShardLedger& ledger : ledgers) {
+    for (const ShardLedger::Update& update : ledger.history_) {
+      Round& round = rounds[update.gradients.front().id.step];
+      round.squared_norm += ShardLedger::SquaredNormOfMean(update.gradients);
+      if (round.factor.value_or(update.factor) != update.factor) return "the factors differ";
+      round.factor = update.factor;
+    }
+    // The round of a shard whose server was lost may be closed at the other shards.
+    if (ledger.pending_.empty()) continue;
+    rounds[ledger.pending_.front().id.step].squared_norm +=
+        ShardLedger::SquaredNormOfMean(ledger.pending_);
+  }
+  for (const auto& [step, round] : rounds) {
+    const double norm = std::sqrt(round.squared_norm);
+    const double expected = norm > limit ? limit / norm : 1;
+    if (std::abs(round.factor.value_or(expected) - expected) > kFactorTolerance) {
+      return absl::StrCat("step ", step.value, " has factor ", *round.factor, " (expected ",
+                          expected, ")");
+    }
+  }
+  return "";
+}
+
+}  // namespace thinwire::sim
