@@ -29,23 +29,31 @@ absl::StatusOr<Generation> GenerationOnDisk(Files& files) {
   return Generation{manifest.generation()};
 }
 
+// Returns the step of the newest checkpoint that all servers may have.
+std::optional<Step> NewestStep(Files& files) {
+  const auto aligned = ListAlignedCheckpoints(files, kFolder);
+  if (!aligned.ok() || aligned->empty()) return std::nullopt;
+  return aligned->back().step;
+}
+
 const char* const kStateNames[] = {"joining", "training", "leaving", "finished", "failed"};
 
 }  // namespace
 
-Cluster::Cluster(JobSpec spec, VirtualTask task, LinkOptions link, uint64_t seed)
+Cluster::Cluster(JobSpec spec, VirtualTask task, ClusterOptions options)
     : spec_(std::move(spec)),
       task_(std::move(task)),
+      options_(std::move(options)),
       partition_(Partition::Make(task_.tensors, spec_.shard_size, spec_.server_count).value()),
       ledger_(spec_, partition_, task_.initial),
-      network_(time_, spec_.server_count, link),
+      network_(time_, spec_.server_count, options_.link),
       pushed_(spec_.rule.max_workers),
       workers_(spec_.rule.max_workers) {
   network_.Watch([this](WorkerId worker, const ServerFrame& frame) {
     ledger_.OnFrame(worker, workers_[worker.value]->incarnation(), frame);
   });
   for (uint32_t s = 0; s < spec_.server_count; ++s) {
-    servers_.push_back(std::make_unique<Server>(seed * 1000 + s));
+    servers_.push_back(std::make_unique<Server>(options_.seed * 1000 + s));
     FaultyFiles& files = servers_.back()->files;
     if (!files.MakeFolder(kFolder).ok() || !files.SyncFolder("/").ok()) std::abort();
   }
@@ -96,6 +104,7 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
   settings.epoch = Epoch{starts_};
   settings.observer = &ledger_;
   if (spec_.recovery.durability != Durability::kNone) {
+    RETURN_IF_ERROR(BreakState(options_.mutant, server.files, kFolder));
     ASSIGN_OR_RETURN(settings.epoch, NextEpoch(server.files, kFolder, time_.Now()));
     settings.durable = DurableOptions{
         .files = &server.files,
@@ -106,7 +115,10 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
         .restart = [&server] { server.restart_wanted = true; }};
   }
   std::unique_ptr<Peers> peers;
-  if (id == ServerId{0} && spec_.server_count > 1) peers = network_.ConnectLead();
+  if (id == ServerId{0} && spec_.server_count > 1) {
+    peers = BreakPeers(options_.mutant, network_.ConnectLead(), confirmed_,
+                       [this](ServerId other) { return NewestStep(servers_[other.value]->files); });
+  }
   ASSIGN_OR_RETURN(
       server.job,
       MakeJob(
@@ -140,13 +152,14 @@ void Cluster::KillServer(ServerId id, bool power_loss) {
 void Cluster::StartWorker(WorkerId worker) {
   ClientSettings settings;
   settings.worker = worker;
+  settings.state_dir = options_.state_dir;
   if (task_.data.has_value()) {
     settings.planned_examples = task_.data->epochs * task_.data->example_count;
   }
   auto& process = workers_[worker.value];
-  process = std::make_unique<VirtualWorker>(task_, partition_, MakeClientOptions(spec_, settings),
-                                            network_.Connect(worker), time_, pushed_[worker.value],
-                                            ledger_, [this](Step first) { UndoDeparted(first); });
+  process = std::make_unique<VirtualWorker>(
+      task_, partition_, MakeClientOptions(spec_, settings), network_.Connect(worker), time_,
+      pushed_[worker.value], ledger_, options_.mutant, [this](Step first) { UndoDeparted(first); });
   process->Start();
 }
 
@@ -197,6 +210,12 @@ bool Cluster::RunUntilFinished(absl::Duration time) {
     return std::ranges::all_of(
         workers_, [](const auto& worker) { return worker == nullptr || worker->finished(); });
   });
+}
+
+void Cluster::LetWorkersLeave() {
+  for (const auto& worker : workers_) {
+    if (worker != nullptr) worker->LeaveWhenTrained();
+  }
 }
 
 std::string Cluster::DescribeWorkers() const {

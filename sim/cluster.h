@@ -30,16 +30,24 @@
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
 #include "sim/cluster_ledger.h"
+#include "sim/mutant.h"
 #include "sim/network.h"
 #include "sim/worker.h"
 
 namespace thinwire::sim {
 
+struct ClusterOptions {
+  LinkOptions link;
+  uint64_t seed = 1;      // of the disks
+  std::string state_dir;  // where workers save their residuals, on the real disk; empty: nowhere
+  Mutant mutant = Mutant::kNone;
+};
+
 // Not thread-safe.
 class Cluster {
  public:
-  // SEED: of the disks. REQUIRES: SPEC has no problem (JobSpec::Validate).
-  Cluster(JobSpec spec, VirtualTask task, LinkOptions link = {}, uint64_t seed = 1);
+  // REQUIRES: SPEC has no problem (JobSpec::Validate).
+  Cluster(JobSpec spec, VirtualTask task, ClusterOptions options = {});
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -51,7 +59,7 @@ class Cluster {
   absl::Status StartServer(ServerId server);
   // Ends the process of SERVER, if it has one. POWER_LOSS: its disk keeps only what was flushed.
   void KillServer(ServerId server, bool power_loss);
-  // Starts a process of WORKER, without a saved state. REQUIRES: it has no process.
+  // Starts a process of WORKER. REQUIRES: it has no process.
   void StartWorker(WorkerId worker);
   // Ends the process of WORKER, if it has one.
   void KillWorker(WorkerId worker);
@@ -60,6 +68,8 @@ class Cluster {
   // false if TIME passes first; DescribeWorkers then says why.
   void RunFor(absl::Duration time);
   bool RunUntilFinished(absl::Duration time);
+  // Workers that have trained no longer stay (VirtualTask::stays), and leave.
+  void LetWorkersLeave();
   std::string DescribeWorkers() const;
 
   VirtualTime& time() { return time_; }
@@ -106,6 +116,7 @@ class Cluster {
 
   const JobSpec spec_;
   const VirtualTask task_;
+  const ClusterOptions options_;
   const Partition partition_;
   VirtualTime time_;
   ClusterLedger ledger_;
@@ -114,6 +125,7 @@ class Cluster {
   std::vector<PushedExamples> pushed_;  // by worker
   std::vector<std::unique_ptr<VirtualWorker>> workers_;
   uint64_t starts_ = 0;  // of server processes
+  ConfirmedRules confirmed_;
 };
 
 }  // namespace thinwire::sim

@@ -46,6 +46,7 @@ void LedgerCounts::Add(const LedgerCounts& other) {
   rule_changes += other.rule_changes;
   delta_answers += other.delta_answers;
   full_answers += other.full_answers;
+  restored_residuals += other.restored_residuals;
   checked_masses += other.checked_masses;
   checked_replicas += other.checked_replicas;
 }
@@ -55,8 +56,9 @@ std::ostream& operator<<(std::ostream& out, const LedgerCounts& counts) {
              << " fenced, " << counts.undone << " undone, " << counts.updates << " updates, "
              << counts.clipped << " of them clipped, " << counts.rule_changes
              << " changes of the rule, " << counts.delta_answers << " deltas, "
-             << counts.full_answers << " whole parameters, " << counts.checked_masses
-             << " masses and " << counts.checked_replicas << " replicas checked";
+             << counts.full_answers << " whole parameters, " << counts.restored_residuals
+             << " residuals restored, " << counts.checked_masses << " masses and "
+             << counts.checked_replicas << " replicas checked";
 }
 
 ClusterLedger::ClusterLedger(const JobSpec& spec, const Partition& partition,
@@ -134,9 +136,34 @@ void ClusterLedger::OnRestored(ShardId id, const Shard& shard, LogSequence appli
 
 void ClusterLedger::Begin(WorkerId worker, Incarnation incarnation,
                           std::span<const client::ShardResidualsView> residuals) {
-  for (size_t s = 0; s < ledgers_.size(); ++s) {
+  for (uint32_t s = 0; s < ledgers_.size(); ++s) {
     ledgers_[s].Begin(worker, incarnation, MassOf(residuals[s]));
+    CheckRestored(worker, ShardId{s}, residuals[s].residual);
   }
+}
+
+void ClusterLedger::Keep(WorkerId worker, Step step,
+                         std::span<const client::ShardResidualsView> residuals) {
+  for (uint32_t s = 0; s < ledgers_.size(); ++s) {
+    kept_[{worker, ShardId{s}, step}].emplace_back(residuals[s].residual.begin(),
+                                                   residuals[s].residual.end());
+  }
+}
+
+void ClusterLedger::CheckRestored(WorkerId worker, ShardId shard, std::span<const float> residual) {
+  const Host& host = hosts_[shard.value];
+  const bool is_zero = std::ranges::all_of(residual, [](float value) { return value == 0; });
+  if (is_zero || host.shard == nullptr) return;
+  const Step next = host.shard->next(worker);
+  const auto kept = kept_.find({worker, shard, next});
+  const bool belongs =
+      kept != kept_.end() && std::ranges::any_of(kept->second, [&](const auto& one) {
+        return std::ranges::equal(one, residual);
+      });
+  ledgers_[shard.value].Require(
+      belongs, absl::StrCat("worker ", worker.value,
+                            " has restored residuals that do not belong to step ", next.value));
+  ++restored_residuals_;
 }
 
 void ClusterLedger::OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame) {
@@ -161,10 +188,18 @@ void ClusterLedger::AddProduced(WorkerId worker, Incarnation incarnation,
 
 void ClusterLedger::Check(WorkerId worker, Incarnation incarnation,
                           std::span<const client::ShardResidualsView> residuals,
-                          client::Replica* replica) {
+                          uint64_t lost_returns, client::Replica* replica) {
+  uint64_t& known = lost_returns_[{worker, incarnation}];
+  uint64_t lost = lost_returns - std::exchange(known, lost_returns);
   for (uint32_t s = 0; s < ledgers_.size(); ++s) {
     const ShardId shard{s};
-    ledgers_[s].CheckMass(worker, incarnation, MassOf(residuals[s]));
+    const Mass residual = MassOf(residuals[s]);
+    // The shard of a lost return is not known, but each one loses the values of one shard.
+    if (lost > 0 && !ledgers_[s].HasMass(worker, incarnation, residual)) {
+      --lost;
+      ledgers_[s].Begin(worker, incarnation, residual);
+    }
+    ledgers_[s].CheckMass(worker, incarnation, residual);
     // A worker that has its parameters may compute although the server has gone on alone since.
     if (replica == nullptr || !replica->holds(shard)) continue;
     const Version version = replica->held_version(shard);
@@ -222,7 +257,9 @@ std::string ClusterLedger::Close() {
 }
 
 LedgerCounts ClusterLedger::counts() const {
-  LedgerCounts counts{.delta_answers = delta_answers_, .full_answers = full_answers_};
+  LedgerCounts counts{.delta_answers = delta_answers_,
+                      .full_answers = full_answers_,
+                      .restored_residuals = restored_residuals_};
   for (const ShardLedger& ledger : ledgers_) {
     counts.accepted += ledger.verdicts(Verdict::kAccept);
     counts.late += ledger.verdicts(Verdict::kLate);

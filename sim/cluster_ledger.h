@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "client/encode/residual_file.h"
@@ -36,6 +37,7 @@ struct LedgerCounts {
   uint64_t rule_changes = 0;
   uint64_t delta_answers = 0;  // frames with published parameters, as deltas or as all values
   uint64_t full_answers = 0;
+  uint64_t restored_residuals = 0;  // of shards
   uint64_t checked_masses = 0;
   uint64_t checked_replicas = 0;
 
@@ -67,14 +69,20 @@ class ClusterLedger final : public ShardObserver {
   // A process begins, at its first step or after all servers have gone back, with RESIDUALS.
   void Begin(WorkerId worker, Incarnation incarnation,
              std::span<const client::ShardResidualsView> residuals);
+  // The worker has saved, or has left at its end, RESIDUALS that belong before STEP. A later process
+  // may begin with them when the servers expect this step.
+  void Keep(WorkerId worker, Step step, std::span<const client::ShardResidualsView> residuals);
   // FRAME has arrived at a process.
   void OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame);
   // A process has produced GRADIENT, one array per tensor, of EXAMPLES examples.
   void AddProduced(WorkerId worker, Incarnation incarnation,
                    std::span<const std::vector<float>> gradient, uint32_t examples);
   // Checks a process whose pushes all have verdicts. With REPLICA, all its parameters have arrived.
+  // LOST_RETURNS: the pushes of the process so far whose unselected values are lost, because only a
+  // later list of gTop-k has arrived.
   void Check(WorkerId worker, Incarnation incarnation,
-             std::span<const client::ShardResidualsView> residuals, client::Replica* replica);
+             std::span<const client::ShardResidualsView> residuals, uint64_t lost_returns,
+             client::Replica* replica);
 
   // Returns the newest rule of all shards, or nullopt if they differ or a server has no process.
   std::optional<Rule> NewestRule() const;
@@ -93,6 +101,7 @@ class ClusterLedger final : public ShardObserver {
     bool restored = false;    // from a checkpoint, in this process
     LogSequence applied = 0;  // the newest record that this process has seen
   };
+  void CheckRestored(WorkerId worker, ShardId shard, std::span<const float> residual);
   // Returns the values of SHARD, gathered from one array per tensor.
   template <typename TensorOf>
   std::vector<float> Gather(ShardId shard, TensorOf tensor_of) const;
@@ -106,6 +115,10 @@ class ClusterLedger final : public ShardObserver {
   std::vector<ShardLedger> before_;   // the ledgers before the start of a process
   // The parameters that have arrived at a process, by their versions.
   std::map<std::tuple<WorkerId, ShardId, Version>, Generation> delivered_;
+  // The residuals that may be restored: by worker, shard and step, of several processes.
+  std::map<std::tuple<WorkerId, ShardId, Step>, std::vector<std::vector<float>>> kept_;
+  uint64_t restored_residuals_ = 0;
+  std::map<std::pair<WorkerId, Incarnation>, uint64_t> lost_returns_;
   uint64_t delta_answers_ = 0;
   uint64_t full_answers_ = 0;
   std::vector<std::string> violations_;

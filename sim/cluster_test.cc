@@ -206,7 +206,7 @@ std::optional<Masters> RunWithFaults(const JobSpec& spec, uint64_t seed, bool ki
   VirtualTask task = Task();
   // Otherwise, after a rollback, some workers would repeat their steps without those that have left.
   task.stays = !kills_workers;
-  Cluster cluster(spec, task, {}, seed);
+  Cluster cluster(spec, task, {.seed = seed});
   cluster.StartAll();
   Faults(cluster, spec, seed, kills_workers).Inject(absl::Seconds(6));
   const bool finished = cluster.RunUntilFinished(absl::Minutes(20));
@@ -271,7 +271,7 @@ TEST_P(ClusterTest, EveryExampleOfEveryEpochIsPushedOnce) {
     SCOPED_TRACE(seed);
     VirtualTask task = DataTask();
     task.stays = true;
-    Cluster cluster(spec, task, {}, seed);
+    Cluster cluster(spec, task, {.seed = seed});
     cluster.StartAll();
     Faults(cluster, spec, seed, /*kills_workers=*/false).Inject(absl::Seconds(6));
     ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
@@ -310,7 +310,7 @@ TEST_P(ClusterTest, EveryExampleIsPushedOnceAlthoughTheMembersChange) {
     SCOPED_TRACE(seed);
     VirtualTask task = DataTask();
     task.stays = true;
-    Cluster cluster(spec, task, {}, seed);
+    Cluster cluster(spec, task, {.seed = seed});
     Faults faults(cluster, spec, seed, /*kills_workers=*/false);
     cluster.StartAll();
     cluster.RunFor(absl::Milliseconds(500));

@@ -330,6 +330,12 @@ class Network::LeadPeers final : public Peers {
     Call(server, &Job::Rollback, request, std::move(done));
   }
   void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override {
+    if (const auto repeated = network_.repeated_.extract(server); !repeated.empty()) {
+      network_.time_.After(repeated.mapped(), [&network = network_, server, request] {
+        Job* const job = network.jobs_[server.value];
+        if (job != nullptr) job->SetMode(request, [](const absl::StatusOr<SetModeReply>&) {});
+      });
+    }
     Call(server, &Job::SetMode, request, std::move(done));
   }
   void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -60,6 +61,8 @@ class Network {
   void Cut(WorkerId worker, ServerId server, bool cut);
   // While a server is cut off the lead, the lead's calls do not arrive at it.
   void CutFromLead(ServerId server, bool cut);
+  // The next request of the lead to change the rule of SERVER arrives again after DELAY.
+  void RepeatSetMode(ServerId server, absl::Duration delay) { repeated_[server] = delay; }
 
  private:
   class Stream;
@@ -86,6 +89,7 @@ class Network {
   std::vector<Job*> jobs_;  // null: no process
   std::set<std::pair<WorkerId, ServerId>> cut_;
   std::set<ServerId> cut_from_lead_;
+  std::map<ServerId, absl::Duration> repeated_;
   std::vector<std::weak_ptr<Stream>> streams_;
   OnFrame on_frame_;  // null: nobody watches
 };

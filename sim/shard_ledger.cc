@@ -100,15 +100,24 @@ void ShardLedger::Begin(WorkerId worker, Incarnation incarnation, const Mass& re
   }
 }
 
+Mass ShardLedger::AccountOf(WorkerId worker, Incarnation incarnation) const {
+  const auto account = accounts_.find({worker, incarnation});
+  return account == accounts_.end() ? Mass() : account->second;
+}
+
+bool ShardLedger::HasMass(WorkerId worker, Incarnation incarnation, const Mass& residual) const {
+  const Mass missing = AccountOf(worker, incarnation) - FoundOf(worker, incarnation) - residual;
+  return std::abs(missing.values) <= tolerance_ && missing.examples == 0;
+}
+
 void ShardLedger::CheckMass(WorkerId worker, Incarnation incarnation, const Mass& residual) {
-  const Mass account = accounts_[{worker, incarnation}];
-  const Mass found = FoundOf(worker, incarnation);
-  const Mass missing = account - found - residual;
-  std::ostringstream claim;
-  claim << "worker " << worker << "/" << incarnation << ": the shard contains " << found
-        << " and the residual " << residual << " (expected " << account << " together)";
-  Require(std::abs(missing.values) <= tolerance_ && missing.examples == 0, claim.str());
   ++checked_masses_;
+  if (HasMass(worker, incarnation, residual)) return;
+  std::ostringstream claim;
+  claim << "worker " << worker << "/" << incarnation << ": the shard contains "
+        << FoundOf(worker, incarnation) << " and the residual " << residual << " (expected "
+        << AccountOf(worker, incarnation) << " together)";
+  Require(false, claim.str());
 }
 
 void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict) {

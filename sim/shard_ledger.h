@@ -78,8 +78,9 @@ class ShardLedger {
   void AddProduced(WorkerId worker, Incarnation incarnation, const Mass& mass) {
     accounts_[{worker, incarnation}] += mass;
   }
-  // Checks the mass of a process whose pushes all have verdicts, and whose residual has the mass
-  // RESIDUAL.
+  // Returns whether the mass of a process is right whose pushes all have verdicts, and whose residual
+  // has the mass RESIDUAL. CheckMass requires it.
+  bool HasMass(WorkerId worker, Incarnation incarnation, const Mass& residual) const;
   void CheckMass(WorkerId worker, Incarnation incarnation, const Mass& residual);
   // A process has received VERDICT.
   void CheckVerdict(const GradientId& id, Verdict verdict);
@@ -139,6 +140,7 @@ class ShardLedger {
   void CheckBound(const Effects& effects, const Shard& shard);
   void CheckReplay(const Shard& shard);
   void Undo(const Accepted& gradient);
+  Mass AccountOf(WorkerId worker, Incarnation incarnation) const;
   // Returns the mass in the shard that the process has pushed.
   Mass FoundOf(WorkerId worker, Incarnation incarnation) const;
   bool IsAccepted(const GradientId& id) const;

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/core/residual_restore.h"
+#include "client/encode/residual_file.h"
+#include "client/encode/worker_folder.h"
+
 namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
                              VirtualTime& time, PushedExamples& pushed, ClusterLedger& ledger,
-                             std::function<void(Step)> came_back)
+                             Mutant mutant, std::function<void(Step)> came_back)
     : task_(task),
       partition_(partition),
       options_(std::move(options)),
@@ -17,7 +21,9 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       loop_(time.Make()),
       pushed_(pushed),
       ledger_(ledger),
+      mutant_(mutant),
       came_back_(std::move(came_back)),
+      stays_(task.stays),
       missing_(partition.shard_count(), false) {
   for (const TensorShape& tensor : task_.tensors) gradient_.emplace_back(tensor.value_count());
   if (task_.data.has_value()) {
@@ -34,7 +40,13 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
 }
 
 VirtualWorker::~VirtualWorker() {
-  if (core_ != nullptr) core_->StopExchange();
+  if (core_ != nullptr) {
+    core_->StopExchange();
+    const auto residuals = core_->encoder().residuals();
+    if (residuals.ok()) {
+      ledger_.Keep(options_.worker, computing_ && encoded_ ? step_ + 1 : step_, *residuals);
+    }
+  }
   loop_->Stop();
 }
 
@@ -47,6 +59,8 @@ void VirtualWorker::Join() {
     if (!first.ok()) return Fail(first.status());
     state_ = State::kTraining;
     step_ = *first;
+    saves_ = true;
+    if (mutant_ == Mutant::kResidualOfAnotherStep) RestoreNewest();
     BeginInLedger();
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
     if (life_ > 0) came_back_(step_);
@@ -63,6 +77,7 @@ void VirtualWorker::OnShardArrived(ShardId shard) {
 void VirtualWorker::OnStepJudged(Step next) {
   step_ = next;
   computing_ = false;
+  encoded_ = false;
   ContinueLater();
 }
 
@@ -72,6 +87,7 @@ void VirtualWorker::OnRollback(Generation) {
   if (state_ == State::kFailed) return;
   ++life_;
   computing_ = false;
+  encoded_ = false;
   over_ = false;
   state_ = State::kJoining;
   loop_->Post([this] { Join(); });
@@ -86,8 +102,9 @@ void VirtualWorker::Continue() {
   if (core_->deals().retired()) return Leave();
   over_ = IsOver();
   if (over_) {
-    CheckInLedger(/*with_replica=*/false);
-    if (!task_.stays) Leave();
+    // Values that gTop-k did not select may not have come back yet.
+    if (!core_->exchange().returns_pending()) CheckInLedger(/*with_replica=*/false);
+    if (!stays_) Leave();
     return;
   }
   if (std::ranges::find(missing_, true) != missing_.end()) return;
@@ -126,11 +143,43 @@ void VirtualWorker::CheckInLedger(bool with_replica) {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
   ledger_.Check(options_.worker, core_->incarnation(), *residuals,
+                core_->report().counters().lost_gtopk_returns(),
                 with_replica ? &core_->replica() : nullptr);
+}
+
+void VirtualWorker::SaveResiduals() {
+  const client::WorkerFolder* const folder = core_->restored().folder();
+  if (folder == nullptr) return;
+  if (!std::exchange(saves_, false) && core_->report().checkpoint_step() != step_) return;
+  const auto residuals = core_->encoder().residuals();
+  if (!residuals.ok()) return Fail(residuals.status());
+  absl::Status saved = client::WriteResiduals(folder->PathOf(step_), client::OwnerOf(options_),
+                                              partition_, {core_->run(), step_}, *residuals);
+  if (saved.ok()) saved = folder->RemoveOld();
+  if (!saved.ok()) return Fail(std::move(saved));
+  ledger_.Keep(options_.worker, step_, *residuals);
+}
+
+void VirtualWorker::RestoreNewest() {
+  const client::WorkerFolder* const folder = core_->restored().folder();
+  if (folder == nullptr) return;
+  const auto steps = folder->Steps();
+  if (!steps.ok() || steps->empty()) return;
+  auto saved =
+      client::ReadResiduals(folder->PathOf(steps->back()), client::OwnerOf(options_), partition_);
+  if (!saved.ok()) return Fail(saved.status());
+  const absl::Status restored = core_->encoder().Restore(*std::move(saved));
+  if (!restored.ok()) Fail(restored);
+}
+
+void VirtualWorker::LeaveWhenTrained() {
+  stays_ = false;
+  ContinueLater();
 }
 
 void VirtualWorker::Compute() {
   CheckInLedger(/*with_replica=*/true);
+  SaveResiduals();
   std::vector<std::span<const float>> parameters;
   for (uint32_t i = 0; i < gradient_.size(); ++i) {
     parameters.push_back(core_->replica().tensor(i));

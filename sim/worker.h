@@ -22,6 +22,7 @@
 #include "common/partition.h"
 #include "common/time/virtual_time.h"
 #include "sim/cluster_ledger.h"
+#include "sim/mutant.h"
 #include "worker/sampler.h"
 
 namespace thinwire::sim {
@@ -63,16 +64,18 @@ class VirtualWorker final : private client::StepListener {
   // LEDGER must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
                 std::unique_ptr<Transport> transport, VirtualTime& time, PushedExamples& pushed,
-                ClusterLedger& ledger, std::function<void(Step)> came_back);
+                ClusterLedger& ledger, Mutant mutant, std::function<void(Step)> came_back);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
+  // From now on, the worker leaves when it has trained, although its task says that it stays.
+  void LeaveWhenTrained();
 
   State state() const { return state_; }
   // Returns whether the worker has trained, and left unless it stays, or was removed before it could
   // join.
   bool finished() const {
-    return state_ == State::kFinished || (task_.stays && over_) || absl::IsOutOfRange(failure_);
+    return state_ == State::kFinished || (stays_ && over_) || absl::IsOutOfRange(failure_);
   }
   Step step() const { return step_; }
   Incarnation incarnation() const {
@@ -86,7 +89,7 @@ class VirtualWorker final : private client::StepListener {
  private:
   void OnShardExpected(ShardId shard) override { missing_[shard.value] = true; }
   void OnShardArrived(ShardId shard) override;
-  void OnStepEncoded() override {}
+  void OnStepEncoded() override { encoded_ = true; }
   void OnStepJudged(Step next) override;
   void OnFailure(absl::Status failure) override;
   void OnRollback(Generation generation) override;
@@ -107,6 +110,10 @@ class VirtualWorker final : private client::StepListener {
   // Adds what the worker's process has now to the ledger, or checks it there.
   void BeginInLedger();
   void CheckInLedger(bool with_replica);
+  // Saves the residuals before the current step, if it is time.
+  void SaveResiduals();
+  // Restores the newest saved residuals, whatever their step is.
+  void RestoreNewest();
   void Leave();
   void Fail(absl::Status failure);
 
@@ -118,7 +125,9 @@ class VirtualWorker final : private client::StepListener {
   const std::shared_ptr<Executor> loop_;
   PushedExamples& pushed_;
   ClusterLedger& ledger_;
+  const Mutant mutant_;
   const std::function<void(Step)> came_back_;
+  bool stays_;
   std::optional<Sampler> sampler_;
   bool asks_ = false;          // the lead was asked for deals
   std::vector<bool> missing_;  // by shard: its parameters are awaited
@@ -127,6 +136,8 @@ class VirtualWorker final : private client::StepListener {
   Step step_;
   bool over_ = false;       // the worker has trained
   bool computing_ = false;  // from the beginning of a step until all its verdicts
+  bool encoded_ = false;    // the gradients of the step
+  bool saves_ = false;      // before the next step, because the process has just joined
   uint64_t life_ = 0;       // number of rollbacks; a computation of an earlier life is dropped
   absl::Status failure_;
   std::unique_ptr<client::ClientCore> core_;

@@ -1,0 +1,199 @@
+#include "sim/faults.h"
+
+#include <utility>
+
+#include "common/status_macros.h"
+#include "config/job.h"
+#include "proto/job.pb.h"
+
+namespace thinwire::sim {
+namespace {
+
+constexpr uint64_t kNever = uint64_t{1} << 60;  // more file operations than a run has
+constexpr absl::Duration kPatience = absl::Seconds(8);
+
+}  // namespace
+
+void FaultCounts::Add(const FaultCounts& other) {
+  broken_streams += other.broken_streams;
+  cuts += other.cuts;
+  dead_servers += other.dead_servers;
+  power_losses += other.power_losses;
+  disk_crashes += other.disk_crashes;
+  dead_workers += other.dead_workers;
+  abandoned_workers += other.abandoned_workers;
+  mode_changes += other.mode_changes;
+}
+
+std::ostream& operator<<(std::ostream& out, const FaultCounts& counts) {
+  return out << counts.broken_streams << " streams broken, " << counts.cuts << " pairs cut, "
+             << counts.dead_servers << " servers ended, " << counts.power_losses
+             << " of them with their power, " << counts.disk_crashes
+             << " crashes of disks planned, " << counts.dead_workers << " workers ended, "
+             << counts.abandoned_workers << " of them for good, " << counts.mode_changes
+             << " changes of the mode";
+}
+
+Faults::Faults(Cluster& cluster, const JobSpec& spec, uint64_t seed, const FaultOptions& options)
+    : cluster_(cluster), spec_(spec), random_(seed), options_(options), confirmed_(spec.rule) {}
+
+absl::Status Faults::Inject(absl::Duration time) {
+  cluster_.RunFor(absl::Milliseconds(500));
+  const absl::Duration end = cluster_.time().elapsed() + time;
+  while (cluster_.time().elapsed() < end && !cluster_.RunUntilFinished(absl::ZeroDuration())) {
+    RETURN_IF_ERROR(InjectOne());
+    cluster_.RunFor(absl::Milliseconds(random_.Below(400)));
+    TakeReply();
+  }
+  EndFaults();
+  for (uint32_t s = 0; s < spec_.server_count; ++s) {
+    RETURN_IF_ERROR(StartIfDown(ServerId{s}));
+  }
+  return absl::OkStatus();
+}
+
+void Faults::EndFaults() {
+  for (uint32_t s = 0; s < spec_.server_count; ++s) {
+    const ServerId server{s};
+    for (uint32_t w = 0; w < spec_.rule.max_workers; ++w) {
+      cluster_.network().Cut(WorkerId{w}, server, false);
+    }
+    cluster_.network().CutFromLead(server, false);
+    cluster_.files(server).CrashAt(kNever);
+  }
+}
+
+absl::Status Faults::InjectOne() {
+  const ServerId server{static_cast<uint32_t>(random_.Below(spec_.server_count))};
+  const WorkerId worker{static_cast<uint32_t>(random_.Below(spec_.rule.workers))};
+  const bool is_durable = spec_.recovery.durability != Durability::kNone;
+  const uint64_t kinds = options_.mode_changes > 0 ? 9 : 7;
+  switch (random_.Below(kinds)) {
+    case 0:
+      ++counts_.broken_streams;
+      cluster_.network().Break(worker, server);
+      return absl::OkStatus();
+    case 1:
+      ++counts_.cuts;
+      cluster_.network().Cut(worker, server, random_.Percent(50));
+      return absl::OkStatus();
+    case 2:
+      cluster_.network().CutFromLead(server, random_.Percent(50));
+      return absl::OkStatus();
+    case 3:
+      return is_durable ? KillServer(server) : absl::OkStatus();
+    case 4:
+      return StartIfDown(server);
+    case 5:
+      if (!is_durable) return absl::OkStatus();
+      ++counts_.disk_crashes;
+      cluster_.files(server).CrashAt(1 + random_.Below(30));
+      return absl::OkStatus();
+    case 6:
+      if (options_.kills_workers) KillWorker(worker);
+      return absl::OkStatus();
+    case 7:
+      cluster_.network().RepeatSetMode(server, absl::Milliseconds(random_.Below(8000)));
+      return absl::OkStatus();
+    default:
+      ChangeMode();
+      return absl::OkStatus();
+  }
+}
+
+absl::Status Faults::KillServer(ServerId server) {
+  const bool power_loss = random_.Percent(50);
+  if (cluster_.job(server) != nullptr) {
+    ++counts_.dead_servers;
+    if (power_loss) ++counts_.power_losses;
+  }
+  cluster_.KillServer(server, power_loss);
+  return random_.Percent(50) ? StartIfDown(server) : absl::OkStatus();
+}
+
+absl::Status Faults::StartIfDown(ServerId server) {
+  if (cluster_.job(server) != nullptr) return absl::OkStatus();
+  const absl::Status started = cluster_.StartServer(server);
+  if (started.ok() || !cluster_.files(server).crashed()) return started;
+  // The machine crashed again during the start.
+  cluster_.files(server).Restart();
+  return cluster_.StartServer(server);
+}
+
+void Faults::KillWorker(WorkerId worker) {
+  if (cluster_.worker(worker) == nullptr || cluster_.worker(worker)->finished()) return;
+  ++counts_.dead_workers;
+  cluster_.KillWorker(worker);
+  if (options_.abandons_workers && spec_.rule.workers > 1 && random_.Percent(8)) {
+    ++counts_.abandoned_workers;
+    return;
+  }
+  cluster_.StartWorker(worker);
+}
+
+SetModeRequest Faults::DrawMode() {
+  SetModeRequest request;
+  request.set_job(spec_.name);
+  request.set_force(true);
+  Consistency& consistency = *request.mutable_consistency();
+  consistency.set_mode(static_cast<Consistency::Mode::Value>(random_.Below(4)));
+  consistency.set_workers(spec_.rule.workers);
+  consistency.set_max_workers(spec_.rule.max_workers);
+  consistency.set_ordered_fold(spec_.rule.ordered_fold);
+  switch (consistency.mode()) {
+    case Consistency::Mode::sync:
+      break;
+    case Consistency::Mode::backup:
+      consistency.set_backup(static_cast<uint32_t>(random_.Below(spec_.rule.workers)));
+      break;
+    case Consistency::Mode::ssp:
+      consistency.set_slack(static_cast<uint32_t>(random_.Below(4)));
+      [[fallthrough]];
+    case Consistency::Mode::async:
+      consistency.set_fold_every(1 + static_cast<uint32_t>(random_.Below(4)));
+  }
+  return request;
+}
+
+void Faults::ChangeMode() {
+  Job* const lead = cluster_.job(ServerId{0});
+  if (lead == nullptr || reply_ != nullptr || counts_.mode_changes >= options_.mode_changes) return;
+  const SetModeRequest request = DrawMode();
+  requested_ = RuleOf(request.consistency());
+  gives_up_ = cluster_.time().elapsed() + kPatience;
+  reply_ = std::make_shared<std::optional<absl::Status>>();
+  lead->SetMode(request, [reply = reply_](const absl::StatusOr<SetModeReply>& result) {
+    *reply = result.status();
+  });
+}
+
+void Faults::TakeReply() {
+  if (reply_ == nullptr) return;
+  const bool lost = reply_.use_count() == 1 || cluster_.time().elapsed() > gives_up_;
+  if (!reply_->has_value()) {
+    if (!lost) return;
+    confirmed_.reset();
+    reply_.reset();
+    return;
+  }
+  const absl::Status status = **reply_;
+  reply_.reset();
+  if (status.ok()) {
+    ++counts_.mode_changes;
+    confirmed_ = requested_;
+  } else if (!absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status)) {
+    confirmed_.reset();
+  }
+}
+
+bool Faults::SettleRule(absl::Duration time) {
+  const absl::Duration end = cluster_.time().elapsed() + time;
+  while (reply_ != nullptr || !cluster_.ledger().NewestRule().has_value()) {
+    if (cluster_.time().elapsed() >= end) return false;
+    cluster_.RunFor(absl::Milliseconds(100));
+    TakeReply();
+  }
+  return !confirmed_.has_value() || cluster_.ledger().NewestRule() == confirmed_;
+}
+
+}  // namespace thinwire::sim

@@ -1,0 +1,86 @@
+// Faults: what happens to a simulated cluster from outside, drawn from a seed.
+//
+//   network   streams break, pairs of a worker and a server are cut, the lead loses a server, requests
+//             of the lead to change the rule arrive again much later
+//   servers   end and start again, with and without a loss of power
+//   disks     torn and lost writes, a crash during any file operation, also during a recovery
+//   workers   end and start again, or for good
+//   operator  changes the mode
+#ifndef THINWIRE_SIM_FAULTS_H_
+#define THINWIRE_SIM_FAULTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "common/spec/job_spec.h"
+#include "common/spec/rule.h"
+#include "proto/control.pb.h"
+#include "server/core/testing/random_events.h"
+#include "sim/cluster.h"
+
+namespace thinwire::sim {
+
+struct FaultOptions {
+  bool kills_workers = false;
+  bool abandons_workers = false;  // some killed workers never start again
+  uint32_t mode_changes = 0;      // the largest number of successful ones
+};
+
+struct FaultCounts {
+  uint64_t broken_streams = 0;
+  uint64_t cuts = 0;
+  uint64_t dead_servers = 0;
+  uint64_t power_losses = 0;
+  uint64_t disk_crashes = 0;
+  uint64_t dead_workers = 0;
+  uint64_t abandoned_workers = 0;
+  uint64_t mode_changes = 0;
+
+  void Add(const FaultCounts& other);
+  friend std::ostream& operator<<(std::ostream& out, const FaultCounts& counts);
+};
+
+// Not thread-safe.
+class Faults {
+ public:
+  // CLUSTER, of a job with SPEC, must outlive this object, and SPEC too.
+  Faults(Cluster& cluster, const JobSpec& spec, uint64_t seed, const FaultOptions& options);
+
+  // Injects faults for the next TIME and ends them. Before the first checkpoint a server has no
+  // state to come back with, so the faults begin later. Errors: those of a server that cannot start.
+  absl::Status Inject(absl::Duration time);
+  // Runs the cluster until no request of the operator waits, and all shards have the same rule, at
+  // most for TIME. Returns whether they have the rule that the lead has confirmed, if it is known.
+  bool SettleRule(absl::Duration time);
+  const FaultCounts& counts() const { return counts_; }
+
+ private:
+  absl::Status InjectOne();
+  absl::Status StartIfDown(ServerId server);
+  absl::Status KillServer(ServerId server);
+  void KillWorker(WorkerId worker);
+  void EndFaults();
+  void ChangeMode();
+  SetModeRequest DrawMode();
+  void TakeReply();
+
+  Cluster& cluster_;
+  const JobSpec& spec_;
+  SeededRandom random_;
+  const FaultOptions options_;
+  FaultCounts counts_;
+  // The reply to the operator's request; null: no request. It is destroyed with the job, unset.
+  std::shared_ptr<std::optional<absl::Status>> reply_;
+  Rule requested_;
+  absl::Duration gives_up_;        // the time at which the operator no longer waits
+  std::optional<Rule> confirmed_;  // nullopt: not known
+};
+
+}  // namespace thinwire::sim
+
+#endif  // THINWIRE_SIM_FAULTS_H_

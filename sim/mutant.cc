@@ -1,0 +1,122 @@
+#include "sim/mutant.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/lead_file.h"
+
+namespace thinwire::sim {
+namespace {
+
+class BrokenPeers final : public Peers {
+ public:
+  BrokenPeers(Mutant mutant, std::unique_ptr<Peers> peers, ConfirmedRules& confirmed,
+              std::function<std::optional<Step>(ServerId)> newest)
+      : mutant_(mutant),
+        confirmed_(mutant == Mutant::kServersNotReminded ? own_confirmed_ : confirmed),
+        newest_(std::move(newest)),
+        peers_(std::move(peers)) {}
+
+  std::string NameOf(ServerId server) const override { return peers_->NameOf(server); }
+  void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override {
+    peers_->Admit(server, request, std::move(done));
+  }
+  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override {
+    peers_->Follow(server, request, std::move(done));
+  }
+  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override {
+    RollbackRequest broken = request;
+    if (mutant_ == Mutant::kRollbackToAnotherStep) {
+      if (const std::optional<Step> step = newest_(server)) broken.set_step(step->value);
+    }
+    peers_->Rollback(server, broken, std::move(done));
+  }
+  void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override {
+    SetModeRequest broken = request;
+    if (mutant_ == Mutant::kOldRuleFollowed) broken.set_change(~uint64_t{0});
+    const bool passes_once =
+        mutant_ == Mutant::kRuleNotPassedOn || mutant_ == Mutant::kServersNotReminded;
+    if (!passes_once) return peers_->SetMode(server, broken, std::move(done));
+    SetModeRequest rule = request;
+    rule.clear_change();
+    const auto known = confirmed_.find(server);
+    if (known != confirmed_.end() &&
+        known->second.SerializeAsString() == rule.SerializeAsString()) {
+      return done(SetModeReply());
+    }
+    peers_->SetMode(server, request,
+                    [this, server, rule, done = std::move(done)](const auto& reply) {
+                      if (reply.ok()) confirmed_[server] = rule;
+                      done(reply);
+                    });
+  }
+  void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
+                      SaveDone done) override {
+    peers_->SaveCheckpoint(server, request, std::move(done));
+  }
+  void Clip(ServerId server, const ClipRequest& request, ClipDone done) override {
+    if (mutant_ != Mutant::kClippedByOwnNorm) {
+      return peers_->Clip(server, request, std::move(done));
+    }
+    peers_->Clip(server, request, [done = std::move(done)](absl::StatusOr<ClipReply> reply) {
+      if (reply.ok()) reply->set_squared_norm(0);
+      done(std::move(reply));
+    });
+  }
+
+ private:
+  const Mutant mutant_;
+  ConfirmedRules own_confirmed_;  // of this process of the lead
+  ConfirmedRules& confirmed_;
+  const std::function<std::optional<Step>(ServerId)> newest_;
+  // Declared last, so that no call ends after the members that its callback uses.
+  const std::unique_ptr<Peers> peers_;
+};
+
+absl::Status ForgetVerdicts(Files& files, const std::string& folder) {
+  absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files, folder);
+  if (absl::IsNotFound(checkpoint.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(checkpoint.status());
+  for (SavedShard& saved : checkpoint->shards) {
+    for (WorkerRecord& row : saved.state.workers) row.last_push.reset();
+  }
+  return WriteCheckpoint(files, folder, *checkpoint, {.retention = {.newest_count = 1000}});
+}
+
+absl::Status ForgetRule(Files& files, const std::string& folder) {
+  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files, folder);
+  if (absl::IsNotFound(checkpoint.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(checkpoint.status());
+  ASSIGN_OR_RETURN(std::optional<LeadState> state,
+                   ReadLeadState(files, folder, checkpoint->run.run));
+  if (!state.has_value()) return absl::OkStatus();
+  state->clear_rule();
+  return WriteLeadState(files, folder, *state);
+}
+
+}  // namespace
+
+std::unique_ptr<Peers> BreakPeers(Mutant mutant, std::unique_ptr<Peers> peers,
+                                  ConfirmedRules& confirmed,
+                                  std::function<std::optional<Step>(ServerId)> newest) {
+  return std::make_unique<BrokenPeers>(mutant, std::move(peers), confirmed, std::move(newest));
+}
+
+absl::Status BreakState(Mutant mutant, FaultyFiles& files, const std::string& folder) {
+  switch (mutant) {
+    case Mutant::kVerdictNotSaved:
+      return ForgetVerdicts(files, folder);
+    case Mutant::kRuleNotStored:
+      return ForgetRule(files, folder);
+    case Mutant::kSentBeforeFlush:
+      files.IgnoreFlushes([](const std::string& path) { return absl::StrContains(path, "/log-"); });
+      return absl::OkStatus();
+    default:
+      return absl::OkStatus();
+  }
+}
+
+}  // namespace thinwire::sim

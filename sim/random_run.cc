@@ -1,0 +1,186 @@
+#include "sim/random_run.h"
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/codec.h"
+#include "common/partition.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/testing/random_events.h"
+#include "sim/cluster.h"
+#include "sim/worker.h"
+
+namespace thinwire::sim {
+namespace {
+
+Rule DrawRule(SeededRandom& random, uint64_t mode) {
+  const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
+  const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
+  switch (mode) {
+    case 0:
+      return Rule::Sync(workers, random.Percent(40));
+    case 1:
+      return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
+    case 2:
+      return Rule::Ssp(workers, random.Below(4), fold_every);
+    default:
+      return Rule::Async(workers, fold_every);
+  }
+}
+
+CodecSpec DrawPushCodec(SeededRandom& random) {
+  switch (random.Below(6)) {
+    case 0:
+      return {.id = CodecId::kFp32};
+    case 1:
+      return {.id = CodecId::kBf16};
+    case 2:
+      return {.id = CodecId::kInt8};
+    case 3:
+      return {.id = CodecId::kFp8E5m2};
+    default:
+      return {.id = CodecId::kTopK, .density = 0.125};
+  }
+}
+
+// Draws deltas that are exact or encoded, and a large, small or empty version log. Sometimes
+// returns nullopt, with which shards answer reads with masters.
+std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
+  if (random.Percent(30)) return std::nullopt;
+  PublishOptions publish;
+  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kFp8E5m2};
+  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kTopK, .density = 0.1};
+  if (random.Percent(50)) publish.log_bytes = random.Below(60);
+  if (random.Percent(50)) publish.every = static_cast<uint32_t>(random.Below(5));
+  return publish;
+}
+
+SparseUpdateSpec DrawSparseUpdates(SeededRandom& random, const Rule& rule) {
+  SparseUpdateSpec sparse;
+  sparse.lazy_slots = random.Percent(40);
+  if (random.Percent(60)) return sparse;
+  sparse.selection_density = 0.125;
+  if (rule.mode() == "sync" && random.Percent(60)) {
+    sparse.unselected_owner = UnselectedOwner::kWorkers;
+  }
+  return sparse;
+}
+
+JobSpec DrawOnce(SeededRandom& random, uint64_t mode, Durability durability) {
+  constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd, OptimizerKind::kMomentum,
+                                      OptimizerKind::kAdam};
+  JobSpec spec;
+  spec.rule = DrawRule(random, mode);
+  spec.server_count = 1 + static_cast<uint32_t>(random.Below(3));
+  spec.shard_size = kLeastShardSize;
+  spec.lease = absl::Seconds(2);
+  spec.optimizer.kind = kKinds[random.Below(3)];
+  spec.schedule.learning_rate = 0.125;
+  spec.push.codec = DrawPushCodec(random);
+  spec.publish = DrawPublish(random);
+  spec.sparse_updates = DrawSparseUpdates(random, spec.rule);
+  if (random.Percent(40)) spec.clip_norm = static_cast<double>(10 + random.Below(20));
+  spec.recovery.durability = durability;
+  spec.recovery.checkpoint_interval = absl::Milliseconds(300);
+  return spec;
+}
+
+// Gradients are whole numbers, so that sums are exact in any order. Some steps have no examples.
+uint32_t DrawGradient(uint64_t seed, const VirtualStep& step,
+                      std::vector<std::vector<float>>& gradient) {
+  SeededRandom random(seed * 1000003 + step.step.value * 101 + step.worker.value);
+  if (random.Percent(5)) return 0;
+  for (std::vector<float>& tensor : gradient) {
+    for (int i = 0; i < 6; ++i) {
+      tensor[random.Below(tensor.size())] += static_cast<float>(1 + random.Below(9));
+    }
+  }
+  return 1 + static_cast<uint32_t>(random.Below(3));
+}
+
+VirtualTask DrawTask(SeededRandom& random, uint64_t seed, uint32_t server_count) {
+  VirtualTask task;
+  const uint32_t matrix_count = server_count + static_cast<uint32_t>(random.Below(2));
+  for (uint32_t i = 0; i < matrix_count; ++i)
+    task.tensors.push_back({absl::StrCat("m", i), {4, 6}});
+  if (random.Percent(50)) task.tensors.push_back({"b", {10}});
+  for (const TensorShape& tensor : task.tensors) {
+    std::vector<float>& values = task.initial.emplace_back(tensor.value_count());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5f * static_cast<float>(i);
+  }
+  task.last = Step{8 + random.Below(16)};
+  task.stays = true;
+  task.gradient = [seed](const VirtualStep& step, auto& gradient) {
+    return DrawGradient(seed, step, gradient);
+  };
+  const uint64_t slow = random.Percent(20) ? 3000 : 250;
+  task.time = [seed, slow](WorkerId worker, Step step) {
+    SeededRandom time(seed + step.value * 977 + worker.value * 31);
+    return absl::Milliseconds(20 + time.Below(worker == WorkerId{0} ? slow : 250));
+  };
+  return task;
+}
+
+}  // namespace
+
+JobSpec DrawSpec(uint64_t seed) {
+  SeededRandom random(seed);
+  for (;;) {
+    JobSpec spec = DrawOnce(random, ModeOf(seed), DurabilityOf(seed));
+    if (spec.Validate().empty()) return spec;
+  }
+}
+
+RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant) {
+  const JobSpec spec = DrawSpec(seed);
+  SeededRandom random(~seed);
+  const VirtualTask task = DrawTask(random, seed, spec.server_count);
+  const bool saves = random.Percent(60);
+  Cluster cluster(spec, task,
+                  {.seed = seed, .state_dir = saves ? state_dir : "", .mutant = mutant});
+  const bool changes_mode = random.Percent(40);
+  Faults faults(cluster, spec, ~seed + 1,
+                {.kills_workers = true,
+                 .abandons_workers = true,
+                 .mode_changes = changes_mode ? 1 + static_cast<uint32_t>(random.Below(2)) : 0});
+  RandomRun run;
+  const auto end = [&](const std::string& violation) {
+    cluster.ledger().Require(violation.empty(), violation);
+    run.violations = cluster.ledger().Close();
+    run.counts = cluster.ledger().counts();
+    run.faults = faults.counts();
+    return run;
+  };
+  cluster.StartAll();
+  const absl::Status injected = faults.Inject(absl::Seconds(2 + random.Below(5)));
+  if (!injected.ok()) return end(absl::StrCat("a server cannot start: ", injected.ToString()));
+  if (cluster.ledger().violated()) return end("");
+  const auto stuck = [&](const std::string& what) {
+    std::string text = absl::StrCat(what, "\n", cluster.DescribeWorkers());
+    for (uint32_t s = 0; s < spec.server_count; ++s) {
+      absl::StrAppend(&text, "server ", s, ": ", cluster.failure(ServerId{s}).ToString(), "\n");
+    }
+    return end(text);
+  };
+  if (!cluster.RunUntilFinished(absl::Minutes(20))) return stuck("some workers do not finish");
+  if (!faults.SettleRule(absl::Minutes(1))) {
+    return end("the shards do not follow the rule that the lead has confirmed");
+  }
+  cluster.LetWorkersLeave();
+  if (!cluster.RunUntilFinished(absl::Minutes(5))) return stuck("some workers do not leave");
+  cluster.RunFor(absl::Seconds(10));
+  end("");
+  if (!run.violations.empty() || spec.recovery.durability != Durability::kLog) return run;
+  // With a log, each server must have the same state when it starts again.
+  for (uint32_t s = 0; s < spec.server_count; ++s) {
+    cluster.KillServer(ServerId{s}, /*power_loss=*/true);
+    const absl::Status started = cluster.StartServer(ServerId{s});
+    if (!started.ok()) return end(absl::StrCat("a server cannot start: ", started.ToString()));
+  }
+  return end("");
+}
+
+}  // namespace thinwire::sim
