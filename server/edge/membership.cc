@@ -29,12 +29,14 @@ void Membership::Begin(Member& member, Incarnation incarnation, absl::Time now) 
 absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, absl::Time arrival,
                                                               absl::Time now) {
   Member& member = members_[worker.value];
-  if (!member.live() || now > member.lease_end) {
+  if (!member.live()) {
     const Incarnation next = std::max(member.assigned, earlier_) + 1;
     Begin(member, next, now);
     return next;
   }
-  if (member.heard <= arrival) return std::nullopt;
+  // Expire must report the old process before a new one replaces it: if the new one never joins the
+  // shards, they would count the old one as live for ever.
+  if (now > member.lease_end || member.heard <= arrival) return std::nullopt;
   return absl::AlreadyExistsError(absl::StrCat("worker ", worker.value,
                                                ": is in use; its process sent a message ",
                                                absl::FormatDuration(now - member.heard), " ago"));

@@ -1,7 +1,7 @@
 // Membership stores the newest incarnation of each worker of a job and the state of its lease.
 //
 //   method   condition                                                 result
-//   Assign   no process, or the old process left or its lease ended    a new incarnation
+//   Assign   no process, or the old process left or has expired        a new incarnation
 //            the old process sent a message after the new one's Join   AlreadyExists
 //            otherwise: it is not yet known whether the old one lives  nullopt: try again later
 //   Adopt    the incarnation is older than the assigned one, or left   FailedPrecondition

@@ -44,6 +44,9 @@ TEST_F(MembershipTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {
 TEST_F(MembershipTest, ANewProcessTakesOverWhenTheLeaseEnds) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_EQ(membership_.Assign(kW, At(3), At(10)).value(), std::nullopt);
+  EXPECT_EQ(membership_.Assign(kW, At(3), At(11)).value(), std::nullopt)
+      << "the shards have not heard of the end of the lease";
+  EXPECT_EQ(membership_.Expire(At(11)), (std::vector<Membership::Process>{{kW, {1}}}));
   EXPECT_EQ(*membership_.Assign(kW, At(3), At(11)).value(), Incarnation{2});
   EXPECT_EQ(membership_.Renew(kW, {1}, At(12)), LeaseState::kFenced);
   EXPECT_EQ(membership_.Renew(kW, {2}, At(12)), LeaseState::kRenewed);
