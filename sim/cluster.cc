@@ -49,6 +49,7 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, ClusterOptions options)
       network_(time_, spec_.server_count, options_.link),
       pushed_(spec_.rule.max_workers),
       workers_(spec_.rule.max_workers) {
+  if (options_.trace != nullptr) ledger_.Trace([this](const std::string& text) { Trace(text); });
   network_.Watch([this](WorkerId worker, const ServerFrame& frame) {
     ledger_.OnFrame(worker, workers_[worker.value]->incarnation(), frame);
   });
@@ -57,6 +58,11 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, ClusterOptions options)
     FaultyFiles& files = servers_.back()->files;
     if (!files.MakeFolder(kFolder).ok() || !files.SyncFolder("/").ok()) std::abort();
   }
+}
+
+void Cluster::Trace(const std::string& text) {
+  if (options_.trace == nullptr) return;
+  *options_.trace << absl::ToInt64Milliseconds(time_.elapsed()) << " " << text << "\n";
 }
 
 Cluster::~Cluster() {
@@ -74,9 +80,11 @@ void Cluster::StartAll() {
 absl::Status Cluster::StartServer(ServerId server) { return StartJob(server, /*in_place=*/false); }
 
 absl::Status Cluster::StartJob(ServerId id, bool in_place) {
+  Trace(absl::StrCat("s", id.value, in_place ? " starts again in its process" : " starts"));
   ledger_.BeginStart(id);
   absl::Status made = MakeJobOf(id, in_place);
   if (!made.ok()) {
+    Trace(absl::StrCat("s", id.value, " cannot start: ", made.message()));
     ledger_.CancelStart(id);
     return made;
   }
@@ -138,6 +146,7 @@ void Cluster::EndJob(ServerId id) {
 
 void Cluster::KillServer(ServerId id, bool power_loss) {
   FaultyFiles& files = servers_[id.value]->files;
+  Trace(absl::StrCat("s", id.value, power_loss ? " loses its power" : " is killed"));
   // Nothing that the end of the job does reaches the disk.
   files.Crash();
   EndJob(id);
@@ -156,6 +165,7 @@ void Cluster::StartWorker(WorkerId worker) {
   if (task_.data.has_value()) {
     settings.planned_examples = task_.data->epochs * task_.data->example_count;
   }
+  Trace(absl::StrCat("w", worker.value, " starts"));
   auto& process = workers_[worker.value];
   process = std::make_unique<VirtualWorker>(
       task_, partition_, MakeClientOptions(spec_, settings), network_.Connect(worker), time_,
@@ -170,7 +180,10 @@ void Cluster::UndoDeparted(Step first) {
   }
 }
 
-void Cluster::KillWorker(WorkerId worker) { workers_[worker.value].reset(); }
+void Cluster::KillWorker(WorkerId worker) {
+  Trace(absl::StrCat("w", worker.value, " is killed"));
+  workers_[worker.value].reset();
+}
 
 void Cluster::ActForProcesses() {
   for (uint32_t s = 0; s < servers_.size(); ++s) {

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct ClusterOptions {
   uint64_t seed = 1;      // of the disks
   std::string state_dir;  // where workers save their residuals, on the real disk; empty: nowhere
   Mutant mutant = Mutant::kNone;
+  std::ostream* trace = nullptr;  // receives one line per event, which begins with milliseconds
 };
 
 // Not thread-safe.
@@ -103,6 +105,7 @@ class Cluster {
   };
 
   absl::Status StartJob(ServerId server, bool in_place);
+  void Trace(const std::string& text);
   absl::Status MakeJobOf(ServerId server, bool in_place);
   void EndJob(ServerId server);
   // The servers have gone back to FIRST: forgets the later pushes of workers that have left.

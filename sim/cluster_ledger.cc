@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -125,6 +126,11 @@ void ClusterLedger::OnApplied(ShardId id, const Event& event, const Effects& eff
   Host& host = hosts_[id.value];
   host.shard = &shard;
   host.applied = std::max(host.applied, sequence);
+  if (trace_ != nullptr) {
+    std::ostringstream line;
+    line << "s" << partition_.server(id) << " shard " << id << ": " << event << " -> " << effects;
+    trace_(line.str());
+  }
   ShardLedger& ledger = ledgers_[id.value];
   if (sequence > 0 && sequence <= ledger.recorded()) return;
   ledger.Record(event, effects, shard, sequence);
@@ -136,25 +142,32 @@ void ClusterLedger::OnRestored(ShardId id, const Shard& shard, LogSequence appli
 
 void ClusterLedger::Begin(WorkerId worker, Incarnation incarnation,
                           std::span<const client::ShardResidualsView> residuals) {
+  if (trace_ != nullptr) {
+    trace_(absl::StrCat("w", worker.value, "/", incarnation.value, " has joined"));
+  }
   for (uint32_t s = 0; s < ledgers_.size(); ++s) {
     ledgers_[s].Begin(worker, incarnation, MassOf(residuals[s]));
     CheckRestored(worker, ShardId{s}, residuals[s].residual);
   }
 }
 
-void ClusterLedger::Keep(WorkerId worker, Step step,
+void ClusterLedger::Keep(WorkerId worker, std::optional<Step> first, Step last,
                          std::span<const client::ShardResidualsView> residuals) {
   for (uint32_t s = 0; s < ledgers_.size(); ++s) {
-    kept_[{worker, ShardId{s}, step}].emplace_back(residuals[s].residual.begin(),
-                                                   residuals[s].residual.end());
+    const ShardId shard{s};
+    for (Step step = first.value_or(begun_[{worker, shard}]); step <= last; ++step) {
+      kept_[{worker, shard, step}].emplace_back(residuals[s].residual.begin(),
+                                                residuals[s].residual.end());
+    }
   }
 }
 
 void ClusterLedger::CheckRestored(WorkerId worker, ShardId shard, std::span<const float> residual) {
   const Host& host = hosts_[shard.value];
-  const bool is_zero = std::ranges::all_of(residual, [](float value) { return value == 0; });
-  if (is_zero || host.shard == nullptr) return;
+  if (host.shard == nullptr) return;
   const Step next = host.shard->next(worker);
+  begun_[{worker, shard}] = next;
+  if (std::ranges::all_of(residual, [](float value) { return value == 0; })) return;
   const auto kept = kept_.find({worker, shard, next});
   const bool belongs =
       kept != kept_.end() && std::ranges::any_of(kept->second, [&](const auto& one) {

@@ -4,6 +4,7 @@
 #define THINWIRE_SIM_CLUSTER_LEDGER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -53,6 +54,9 @@ class ClusterLedger final : public ShardObserver {
   ClusterLedger(const JobSpec& spec, const Partition& partition,
                 std::span<const std::vector<float>> initial);
 
+  // Calls TRACE with one line per event.
+  void Trace(std::function<void(const std::string&)> trace) { trace_ = std::move(trace); }
+
   // A process of SERVER starts, and then has started or has failed to. CONTINUES: it continues from
   // the state in its files under GENERATION, if that is a checkpoint. A process that awaits a
   // rollback does not.
@@ -69,9 +73,11 @@ class ClusterLedger final : public ShardObserver {
   // A process begins, at its first step or after all servers have gone back, with RESIDUALS.
   void Begin(WorkerId worker, Incarnation incarnation,
              std::span<const client::ShardResidualsView> residuals);
-  // The worker has saved, or has left at its end, RESIDUALS that belong before STEP. A later process
-  // may begin with them when the servers expect this step.
-  void Keep(WorkerId worker, Step step, std::span<const client::ShardResidualsView> residuals);
+  // The worker has saved, or has left at its end, RESIDUALS that belong before each of the steps from
+  // FIRST to LAST. A later process may begin with them when a server expects such a step. FIRST is
+  // nullopt if the process has pushed nothing: the residuals are those with which it has begun.
+  void Keep(WorkerId worker, std::optional<Step> first, Step last,
+            std::span<const client::ShardResidualsView> residuals);
   // FRAME has arrived at a process.
   void OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame);
   // A process has produced GRADIENT, one array per tensor, of EXAMPLES examples.
@@ -107,6 +113,7 @@ class ClusterLedger final : public ShardObserver {
   std::vector<float> Gather(ShardId shard, TensorOf tensor_of) const;
 
   const Partition& partition_;
+  std::function<void(const std::string&)> trace_;  // null: no trace
   const double clip_norm_;
   const bool logs_;
   const std::vector<GroupUpdate> updates_;
@@ -117,6 +124,7 @@ class ClusterLedger final : public ShardObserver {
   std::map<std::tuple<WorkerId, ShardId, Version>, Generation> delivered_;
   // The residuals that may be restored: by worker, shard and step, of several processes.
   std::map<std::tuple<WorkerId, ShardId, Step>, std::vector<std::vector<float>>> kept_;
+  std::map<std::pair<WorkerId, ShardId>, Step> begun_;  // the step that the server expected
   uint64_t restored_residuals_ = 0;
   std::map<std::pair<WorkerId, Incarnation>, uint64_t> lost_returns_;
   uint64_t delta_answers_ = 0;

@@ -336,6 +336,31 @@ TEST_P(ClusterTest, EveryWorkerFinishesAlthoughSomeAreKilled) {
   }
 }
 
+// The lead gives the number of a worker whose lease has ended to a new process before the tick that
+// would expire it, and cannot announce the process to the other server before it ends too.
+TEST(JoinTest, AWorkerThatEndsDuringItsJoinHoldsNobodyBack) {
+  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kNone);
+  spec.lease = absl::Seconds(2);
+  constexpr WorkerId kEnds{3};
+  for (int64_t end = 500; end < 700; end += 40) {
+    for (int64_t silence = 1900; silence < 2100; silence += 20) {
+      SCOPED_TRACE(absl::StrCat("ends at ", end, " ms for ", silence, " ms"));
+      Cluster cluster(spec, Task());
+      cluster.StartAll();
+      cluster.time().At(absl::Milliseconds(end), [&] {
+        cluster.network().CutFromLead(ServerId{1}, true);
+        cluster.KillWorker(kEnds);
+      });
+      cluster.time().At(absl::Milliseconds(end + silence), [&] { cluster.StartWorker(kEnds); });
+      cluster.RunFor(absl::Milliseconds(end + silence + 1000));
+      cluster.KillWorker(kEnds);
+      cluster.network().CutFromLead(ServerId{1}, false);
+      ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+      EXPECT_EQ(cluster.ledger().Close(), "");
+    }
+  }
+}
+
 std::string NameOf(const ::testing::TestParamInfo<ClusterTest::ParamType>& info) {
   const char* const names[] = {"None", "Checkpoint", "Log"};
   return std::get<0>(info.param) + names[static_cast<int>(std::get<1>(info.param))];

@@ -84,7 +84,7 @@ JobSpec DrawOnce(SeededRandom& random, uint64_t mode, Durability durability) {
   spec.sparse_updates = DrawSparseUpdates(random, spec.rule);
   if (random.Percent(40)) spec.clip_norm = static_cast<double>(10 + random.Below(20));
   spec.recovery.durability = durability;
-  spec.recovery.checkpoint_interval = absl::Milliseconds(300);
+  spec.recovery.checkpoint_interval = absl::Milliseconds(300 + random.Below(900));
   return spec;
 }
 
@@ -101,9 +101,9 @@ uint32_t DrawGradient(uint64_t seed, const VirtualStep& step,
   return 1 + static_cast<uint32_t>(random.Below(3));
 }
 
-VirtualTask DrawTask(SeededRandom& random, uint64_t seed, uint32_t server_count) {
+VirtualTask DrawTask(SeededRandom& random, uint64_t seed, const JobSpec& spec) {
   VirtualTask task;
-  const uint32_t matrix_count = server_count + static_cast<uint32_t>(random.Below(2));
+  const uint32_t matrix_count = spec.server_count + static_cast<uint32_t>(random.Below(2));
   for (uint32_t i = 0; i < matrix_count; ++i)
     task.tensors.push_back({absl::StrCat("m", i), {4, 6}});
   if (random.Percent(50)) task.tensors.push_back({"b", {10}});
@@ -112,7 +112,9 @@ VirtualTask DrawTask(SeededRandom& random, uint64_t seed, uint32_t server_count)
     for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5f * static_cast<float>(i);
   }
   task.last = Step{8 + random.Below(16)};
-  task.stays = true;
+  // All servers may go back to a step before those of workers that have trained.
+  task.stays =
+      spec.recovery.durability == Durability::kCheckpoint && spec.rule.fold == Fold::kRound;
   task.gradient = [seed](const VirtualStep& step, auto& gradient) {
     return DrawGradient(seed, step, gradient);
   };
@@ -134,13 +136,14 @@ JobSpec DrawSpec(uint64_t seed) {
   }
 }
 
-RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant) {
+RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant, std::ostream* trace) {
   const JobSpec spec = DrawSpec(seed);
   SeededRandom random(~seed);
-  const VirtualTask task = DrawTask(random, seed, spec.server_count);
+  const VirtualTask task = DrawTask(random, seed, spec);
   const bool saves = random.Percent(60);
-  Cluster cluster(spec, task,
-                  {.seed = seed, .state_dir = saves ? state_dir : "", .mutant = mutant});
+  Cluster cluster(
+      spec, task,
+      {.seed = seed, .state_dir = saves ? state_dir : "", .mutant = mutant, .trace = trace});
   const bool changes_mode = random.Percent(40);
   Faults faults(cluster, spec, ~seed + 1,
                 {.kills_workers = true,
@@ -171,7 +174,8 @@ RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant) {
   }
   cluster.LetWorkersLeave();
   if (!cluster.RunUntilFinished(absl::Minutes(5))) return stuck("some workers do not leave");
-  cluster.RunFor(absl::Seconds(10));
+  // The lease of a worker that has ended for good may still run.
+  cluster.RunFor(spec.lease + absl::Seconds(1));
   end("");
   if (!run.violations.empty() || spec.recovery.durability != Durability::kLog) return run;
   // With a log, each server must have the same state when it starts again.

@@ -33,7 +33,9 @@ struct RandomRun {
 };
 
 // Runs the cluster of SEED. STATE_DIR: an empty folder, where the workers save their residuals.
-RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant = Mutant::kNone);
+// TRACE receives one line per event; null: no trace.
+RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant = Mutant::kNone,
+                  std::ostream* trace = nullptr);
 
 }  // namespace thinwire::sim
 

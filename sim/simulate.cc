@@ -1,6 +1,6 @@
 // Runs simulated clusters (random_run.h). Repeats the run of a failed test, or runs many seeds.
 //
-//   simulate --seed 17                     one run, with the messages of the product
+//   simulate --seed 17 --trace             one run, with one line per event
 //   simulate --seed 100 --count 10000      many runs; prints the seed of the first violation
 //   simulate --durability none --count 10  only seeds of jobs without durability
 //   simulate --mutant sent-before-flush    breaks a rule on purpose
@@ -23,10 +23,12 @@ int main(int argc, char** argv) {
   CLI::App app("Runs simulated clusters with faults, each from one seed.");
   uint64_t seed = 1;
   uint64_t count = 1;
+  bool trace = false;
   std::string mutant = "none";
   std::string durability;
   app.add_option("--seed", seed, "the first seed; it also selects mode and durability");
   app.add_option("--count", count, "the number of seeds");
+  app.add_flag("--trace", trace, "prints every event, and the messages of the product");
   app.add_option("--mutant", mutant, "a rule to break on purpose")
       ->check(CLI::IsMember(
           std::vector<std::string>(std::begin(kMutantNames), std::end(kMutantNames))));
@@ -36,7 +38,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   google::InitGoogleLogging(argv[0]);
   FLAGS_logtostderr = true;
-  if (count > 1) FLAGS_minloglevel = google::FATAL;
+  if (!trace) FLAGS_minloglevel = google::FATAL;
   Mutant chosen = Mutant::kNone;
   for (size_t m = 0; m < std::size(kMutantNames); ++m) {
     if (mutant == kMutantNames[m]) chosen = static_cast<Mutant>(m);
@@ -58,13 +60,13 @@ int main(int argc, char** argv) {
     ++runs;
     const std::string state_dir = folder + "/" + std::to_string(next);
     std::filesystem::create_directory(state_dir);
-    const RandomRun run = RunSeed(next, state_dir, chosen);
+    const RandomRun run = RunSeed(next, state_dir, chosen, trace ? &std::cout : nullptr);
     std::filesystem::remove_all(state_dir);
     counts.Add(run.counts);
     faults.Add(run.faults);
     if (run.violations.empty()) continue;
     std::cout << run.violations << "seed " << next << ", " << DrawSpec(next)
-              << "\nbazel run //sim:simulate -- --seed " << next << "\n";
+              << "\nbazel run //sim:simulate -- --seed " << next << " --trace\n";
     status = 1;
   }
   std::filesystem::remove_all(folder);

@@ -44,7 +44,8 @@ VirtualWorker::~VirtualWorker() {
     core_->StopExchange();
     const auto residuals = core_->encoder().residuals();
     if (residuals.ok()) {
-      ledger_.Keep(options_.worker, computing_ && encoded_ ? step_ + 1 : step_, *residuals);
+      ledger_.Keep(options_.worker, pushed_until_, std::max(step_, pushed_until_.value_or(step_)),
+                   *residuals);
     }
   }
   loop_->Stop();
@@ -60,6 +61,7 @@ void VirtualWorker::Join() {
     state_ = State::kTraining;
     step_ = *first;
     saves_ = true;
+    pushed_until_.reset();
     if (mutant_ == Mutant::kResidualOfAnotherStep) RestoreNewest();
     BeginInLedger();
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
@@ -77,7 +79,6 @@ void VirtualWorker::OnShardArrived(ShardId shard) {
 void VirtualWorker::OnStepJudged(Step next) {
   step_ = next;
   computing_ = false;
-  encoded_ = false;
   ContinueLater();
 }
 
@@ -87,7 +88,6 @@ void VirtualWorker::OnRollback(Generation) {
   if (state_ == State::kFailed) return;
   ++life_;
   computing_ = false;
-  encoded_ = false;
   over_ = false;
   state_ = State::kJoining;
   loop_->Post([this] { Join(); });
@@ -157,7 +157,7 @@ void VirtualWorker::SaveResiduals() {
                                               partition_, {core_->run(), step_}, *residuals);
   if (saved.ok()) saved = folder->RemoveOld();
   if (!saved.ok()) return Fail(std::move(saved));
-  ledger_.Keep(options_.worker, step_, *residuals);
+  ledger_.Keep(options_.worker, step_, step_, *residuals);
 }
 
 void VirtualWorker::RestoreNewest() {

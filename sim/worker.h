@@ -89,7 +89,7 @@ class VirtualWorker final : private client::StepListener {
  private:
   void OnShardExpected(ShardId shard) override { missing_[shard.value] = true; }
   void OnShardArrived(ShardId shard) override;
-  void OnStepEncoded() override { encoded_ = true; }
+  void OnStepEncoded() override { pushed_until_ = step_ + 1; }
   void OnStepJudged(Step next) override;
   void OnFailure(absl::Status failure) override;
   void OnRollback(Generation generation) override;
@@ -134,11 +134,11 @@ class VirtualWorker final : private client::StepListener {
   std::vector<std::vector<float>> gradient_;
   State state_ = State::kJoining;
   Step step_;
-  bool over_ = false;       // the worker has trained
-  bool computing_ = false;  // from the beginning of a step until all its verdicts
-  bool encoded_ = false;    // the gradients of the step
-  bool saves_ = false;      // before the next step, because the process has just joined
-  uint64_t life_ = 0;       // number of rollbacks; a computation of an earlier life is dropped
+  bool over_ = false;                 // the worker has trained
+  bool computing_ = false;            // from the beginning of a step until all its verdicts
+  std::optional<Step> pushed_until_;  // the step after the newest push since the Join
+  bool saves_ = false;                // before the next step, because the process has just joined
+  uint64_t life_ = 0;  // number of rollbacks; a computation of an earlier life is dropped
   absl::Status failure_;
   std::unique_ptr<client::ClientCore> core_;
 };
