@@ -97,6 +97,7 @@ absl::Status Cluster::StartJob(ServerId id, bool in_place) {
   }
   ledger_.EndStart(id, continues, generation);
   Server& server = *servers_[id.value];
+  server.failure = absl::OkStatus();
   server.job->StartTicking(std::min(kTick, spec_.lease / 10));
   network_.Attach(id, *server.job);
   return absl::OkStatus();
@@ -189,8 +190,10 @@ void Cluster::ActForProcesses() {
   for (uint32_t s = 0; s < servers_.size(); ++s) {
     Server& server = *servers_[s];
     if (server.job == nullptr) continue;
-    if (server.files.crashed() || server.log_failed) {
+    if (server.files.crashed() || server.log_failed || !server.failure.ok()) {
+      absl::Status failure = server.failure;
       KillServer(ServerId{s}, /*power_loss=*/true);
+      server.failure = std::move(failure);
       continue;
     }
     if (!server.restart_wanted) continue;

@@ -77,7 +77,7 @@ class Cluster {
   VirtualTime& time() { return time_; }
   Network& network() { return network_; }
   // Returns the files of SERVER, in which faults can be injected. If they crash, or the event log
-  // cannot be written, the process ends with a loss of power.
+  // cannot be written, or the server gives up its job, the process ends with a loss of power.
   FaultyFiles& files(ServerId server) { return servers_[server.value]->files; }
   // Returns the job of SERVER; null: it has no process.
   Job* job(ServerId server) { return servers_[server.value]->job.get(); }
@@ -111,7 +111,8 @@ class Cluster {
   // The servers have gone back to FIRST: forgets the later pushes of workers that have left.
   void UndoDeparted(Step first);
   // Does what main() of a server does: makes the job of a server anew that was rolled back, and ends
-  // a process whose event log has failed. A process also ends with its machine.
+  // a process whose event log has failed, or that cannot go back. A process also ends with its
+  // machine.
   void ActForProcesses();
   void RunNext();
   // Runs the events until DONE returns true, at most to the time END. Returns its last result.

@@ -20,6 +20,8 @@ void FaultCounts::Add(const FaultCounts& other) {
   dead_servers += other.dead_servers;
   power_losses += other.power_losses;
   disk_crashes += other.disk_crashes;
+  full_disks += other.full_disks;
+  failed_flushes += other.failed_flushes;
   dead_workers += other.dead_workers;
   abandoned_workers += other.abandoned_workers;
   mode_changes += other.mode_changes;
@@ -28,8 +30,9 @@ void FaultCounts::Add(const FaultCounts& other) {
 std::ostream& operator<<(std::ostream& out, const FaultCounts& counts) {
   return out << counts.broken_streams << " streams broken, " << counts.cuts << " pairs cut, "
              << counts.dead_servers << " servers ended, " << counts.power_losses
-             << " of them with their power, " << counts.disk_crashes
-             << " crashes of disks planned, " << counts.dead_workers << " workers ended, "
+             << " of them with their power, " << counts.disk_crashes << " crashes, "
+             << counts.failed_flushes << " failed flushes and " << counts.full_disks
+             << " full disks planned, " << counts.dead_workers << " workers ended, "
              << counts.abandoned_workers << " of them for good, " << counts.mode_changes
              << " changes of the mode";
 }
@@ -59,7 +62,10 @@ void Faults::EndFaults() {
       cluster_.network().Cut(WorkerId{w}, server, false);
     }
     cluster_.network().CutFromLead(server, false);
-    cluster_.files(server).CrashAt(kNever);
+    FaultyFiles& files = cluster_.files(server);
+    files.CrashAt(kNever);
+    files.FailFileFlushAt(kNever);
+    files.SetFreeBytes(kNever);
   }
 }
 
@@ -86,8 +92,7 @@ absl::Status Faults::InjectOne() {
       return StartIfDown(server);
     case 5:
       if (!is_durable) return absl::OkStatus();
-      ++counts_.disk_crashes;
-      cluster_.files(server).CrashAt(1 + random_.Below(30));
+      HarmDisk(server);
       return absl::OkStatus();
     case 6:
       if (options_.kills_workers) KillWorker(worker);
@@ -101,6 +106,21 @@ absl::Status Faults::InjectOne() {
   }
 }
 
+void Faults::HarmDisk(ServerId server) {
+  FaultyFiles& files = cluster_.files(server);
+  const uint64_t kind = options_.harms_disks ? random_.Below(3) : 0;
+  if (kind == 0) {
+    ++counts_.disk_crashes;
+    files.CrashAt(1 + random_.Below(30));
+  } else if (kind == 1) {
+    ++counts_.failed_flushes;
+    files.FailFileFlushAt(1 + random_.Below(10));
+  } else {
+    ++counts_.full_disks;
+    files.SetFreeBytes(random_.Below(4000));
+  }
+}
+
 absl::Status Faults::KillServer(ServerId server) {
   const bool power_loss = random_.Percent(50);
   if (cluster_.job(server) != nullptr) {
@@ -108,15 +128,22 @@ absl::Status Faults::KillServer(ServerId server) {
     if (power_loss) ++counts_.power_losses;
   }
   cluster_.KillServer(server, power_loss);
+  cluster_.files(server).SetFreeBytes(kNever);
   return random_.Percent(50) ? StartIfDown(server) : absl::OkStatus();
 }
 
 absl::Status Faults::StartIfDown(ServerId server) {
   if (cluster_.job(server) != nullptr) return absl::OkStatus();
+  FaultyFiles& files = cluster_.files(server);
   const absl::Status started = cluster_.StartServer(server);
-  if (started.ok() || !cluster_.files(server).crashed()) return started;
-  // The machine crashed again during the start.
-  cluster_.files(server).Restart();
+  if (started.ok()) return started;
+  // The machine crashed again during the start, a flush failed, or the disk is full.
+  const bool is_fault =
+      files.crashed() || absl::IsResourceExhausted(started) || absl::IsUnknown(started);
+  if (!is_fault) return started;
+  files.Restart();
+  files.SetFreeBytes(kNever);
+  files.FailFileFlushAt(kNever);
   return cluster_.StartServer(server);
 }
 

@@ -3,7 +3,8 @@
 //   network   streams break, pairs of a worker and a server are cut, the lead loses a server, requests
 //             of the lead to change the rule arrive again much later
 //   servers   end and start again, with and without a loss of power
-//   disks     torn and lost writes, a crash during any file operation, also during a recovery
+//   disks     torn and lost writes, failed flushes of files, full disks, a crash during any file
+//             operation, also during a recovery
 //   workers   end and start again, or for good
 //   operator  changes the mode
 #ifndef THINWIRE_SIM_FAULTS_H_
@@ -28,6 +29,7 @@ namespace thinwire::sim {
 struct FaultOptions {
   bool kills_workers = false;
   bool abandons_workers = false;  // some killed workers never start again
+  bool harms_disks = false;       // full disks and failed flushes, too
   uint32_t mode_changes = 0;      // the largest number of successful ones
 };
 
@@ -37,6 +39,8 @@ struct FaultCounts {
   uint64_t dead_servers = 0;
   uint64_t power_losses = 0;
   uint64_t disk_crashes = 0;
+  uint64_t full_disks = 0;
+  uint64_t failed_flushes = 0;
   uint64_t dead_workers = 0;
   uint64_t abandoned_workers = 0;
   uint64_t mode_changes = 0;
@@ -61,6 +65,7 @@ class Faults {
 
  private:
   absl::Status InjectOne();
+  void HarmDisk(ServerId server);
   absl::Status StartIfDown(ServerId server);
   absl::Status KillServer(ServerId server);
   void KillWorker(WorkerId worker);

@@ -148,6 +148,7 @@ RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant, st
   Faults faults(cluster, spec, ~seed + 1,
                 {.kills_workers = true,
                  .abandons_workers = true,
+                 .harms_disks = true,
                  .mode_changes = changes_mode ? 1 + static_cast<uint32_t>(random.Below(2)) : 0});
   RandomRun run;
   const auto end = [&](const std::string& violation) {

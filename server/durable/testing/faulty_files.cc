@@ -149,6 +149,11 @@ void FaultyFiles::IgnoreFlushes(std::function<bool(const std::string&)> ignored)
   ignored_ = std::move(ignored);
 }
 
+void FaultyFiles::FailFileFlushAt(uint64_t flush) {
+  const absl::MutexLock lock(&mu_);
+  fail_file_flush_at_ = file_flushes_ + flush;
+}
+
 void FaultyFiles::SetFreeBytes(uint64_t bytes) {
   absl::MutexLock lock(&mu_);
   free_bytes_ = bytes;
@@ -340,7 +345,10 @@ absl::Status FaultyFiles::End(const std::string& path) const {
 absl::Status FaultyFiles::Flush(const std::string& path, Node& node) {
   if (crashed_) return CrashError(path);
   ++flushes_;
-  if (flushes_ == fail_flush_at_) {
+  if (!node.is_folder) ++file_flushes_;
+  const bool fails =
+      flushes_ == fail_flush_at_ || (!node.is_folder && file_flushes_ == fail_file_flush_at_);
+  if (fails) {
     node.flush_failed = true;
     return SystemError(EIO, path, "cannot flush");
   }

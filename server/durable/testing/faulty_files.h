@@ -51,6 +51,8 @@ class FaultyFiles final : public Files {
   // Makes the flush number FLUSH from now on fail, counted from 1. Later flushes of the same file
   // or folder return OK but make nothing durable. Sync, SyncFolder and Truncate are flushes.
   void FailFlushAt(uint64_t flush);
+  // Does the same with the flushes of files alone: Sync and Truncate.
+  void FailFileFlushAt(uint64_t flush);
   // From now on, the flushes of the paths for which IGNORED returns true return OK but make nothing
   // durable, as on a disk that does not keep what it promises.
   void IgnoreFlushes(std::function<bool(const std::string& path)> ignored);
@@ -119,6 +121,8 @@ class FaultyFiles final : public Files {
   uint64_t crash_at_ ABSL_GUARDED_BY(mu_) = kNever;
   uint64_t flushes_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t fail_flush_at_ ABSL_GUARDED_BY(mu_) = kNever;
+  uint64_t file_flushes_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t fail_file_flush_at_ ABSL_GUARDED_BY(mu_) = kNever;
   std::function<bool(const std::string&)> ignored_ ABSL_GUARDED_BY(mu_);  // null: none
   uint64_t free_bytes_ ABSL_GUARDED_BY(mu_) = kNever;
   std::function<void()> before_sync_ ABSL_GUARDED_BY(mu_);
