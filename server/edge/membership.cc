@@ -98,6 +98,8 @@ LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Tim
 absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, bool finished) {
   Member& member = members_[worker.value];
   if (incarnation < member.incarnation) return Fenced(worker, incarnation, member.incarnation);
+  // This server has gone back to a state before the process joined, so the process has left it.
+  if (incarnation > member.incarnation && incarnation <= earlier_) return absl::OkStatus();
   if (incarnation > member.incarnation || incarnation.value == 0) {
     return absl::FailedPreconditionError(absl::StrCat("worker ", worker.value, ": incarnation ",
                                                       incarnation.value, " has not joined here"));

@@ -102,8 +102,9 @@ class Membership {
 
   // Renews the lease of a process that sent a message.
   LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
-  // Records that a process has left. May be called repeatedly. Errors: FailedPrecondition if
-  // INCARNATION is not the worker's newest incarnation. FINISHED: after the last step of the job.
+  // Records that a process has left. May be called repeatedly. Does nothing for a process of an
+  // earlier generation that this one does not know. Errors: FailedPrecondition if INCARNATION is not
+  // the worker's newest incarnation. FINISHED: after the last step of the job.
   absl::Status Leave(WorkerId worker, Incarnation incarnation, bool finished = false);
   // Records that an operator drains the newest process of a worker. Later processes of the worker
   // are not affected. Errors: FailedPrecondition if the worker is not live.

@@ -32,6 +32,16 @@ TEST_F(MembershipTest, ALaterGenerationAssignsAboveTheEarlierOnesAndAdmitsTheirP
   EXPECT_EQ(*second.Assign(WorkerId{0}, At(0), At(0)).value(), Incarnation{earlier + 1});
 }
 
+TEST_F(MembershipTest, AForgottenProcessOfAnEarlierGenerationMayLeave) {
+  Membership second(3, kLease, Generation{2});
+  second.Restore(kW, {4}, {4}, /*left=*/false, At(0));
+  EXPECT_TRUE(second.Leave(kW, {5}).ok());
+  EXPECT_TRUE(second.of(kW).live()) << "another process";
+  EXPECT_EQ(second.Leave(kW, {Membership::kIncarnationsPerGeneration + 1}).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(second.Leave(kW, {3}).code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(MembershipTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_EQ(membership_.Assign(kW, At(3), At(3)).value(), std::nullopt);
