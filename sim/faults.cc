@@ -47,6 +47,11 @@ absl::Status Faults::Inject(absl::Duration time) {
     RETURN_IF_ERROR(InjectOne());
     cluster_.RunFor(absl::Milliseconds(random_.Below(400)));
     TakeReply();
+    // No server is started again, so no shard may ever leave the rule.
+    if (succeeded_ && spec_.recovery.durability == Durability::kNone) {
+      cluster_.ledger().Require(cluster_.ledger().NewestRule() == confirmed_,
+                                "a shard has left the rule that the lead has confirmed");
+    }
   }
   EndFaults();
   for (uint32_t s = 0; s < spec_.server_count; ++s) {
@@ -187,6 +192,7 @@ void Faults::ChangeMode() {
   if (lead == nullptr || reply_ != nullptr || counts_.mode_changes >= options_.mode_changes) return;
   const SetModeRequest request = DrawMode();
   requested_ = RuleOf(request.consistency());
+  succeeded_ = false;
   gives_up_ = cluster_.time().elapsed() + kPatience;
   reply_ = std::make_shared<std::optional<absl::Status>>();
   lead->SetMode(request, [reply = reply_](const absl::StatusOr<SetModeReply>& result) {
@@ -208,6 +214,7 @@ void Faults::TakeReply() {
   if (status.ok()) {
     ++counts_.mode_changes;
     confirmed_ = requested_;
+    succeeded_ = true;
   } else if (!absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status)) {
     confirmed_.reset();
   }

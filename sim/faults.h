@@ -83,6 +83,7 @@ class Faults {
   std::shared_ptr<std::optional<absl::Status>> reply_;
   Rule requested_;
   absl::Duration gives_up_;        // the time at which the operator no longer waits
+  bool succeeded_ = false;         // the newest request
   std::optional<Rule> confirmed_;  // nullopt: not known
 };
 
