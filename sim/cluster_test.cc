@@ -11,8 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "common/codec/codec.h"
-#include "server/core/testing/random_events.h"
+#include "sim/faults.h"
 
 namespace thinwire::sim {
 namespace {
@@ -25,7 +24,6 @@ constexpr uint64_t kDataExamples = 1600;
 constexpr uint64_t kRow = 8;  // values
 constexpr uint32_t kBatch = 4;
 constexpr uint64_t kEpochs = 2;
-constexpr uint64_t kNever = uint64_t{1} << 60;  // more file operations than a test has
 
 using Masters = std::map<std::string, std::vector<float>>;
 
@@ -127,80 +125,6 @@ TEST_P(ClusterTest, TheSameCallsGiveTheSameRun) {
   EXPECT_EQ(masters[0], masters[1]);
 }
 
-// Faults of a cluster, drawn from a seed. A server that is killed starts again, and so does a worker.
-class Faults {
- public:
-  Faults(Cluster& cluster, const JobSpec& spec, uint64_t seed, bool kills_workers)
-      : cluster_(cluster), spec_(spec), random_(seed), kills_workers_(kills_workers) {}
-
-  // Injects faults for the next TIME and ends them. Before the first checkpoint a server has no
-  // state to come back with, so the faults begin later.
-  void Inject(absl::Duration time) {
-    cluster_.RunFor(absl::Milliseconds(500));
-    const absl::Duration end = cluster_.time().elapsed() + time;
-    while (cluster_.time().elapsed() < end && !cluster_.RunUntilFinished(absl::ZeroDuration())) {
-      InjectOne();
-      cluster_.RunFor(absl::Milliseconds(random_.Below(400)));
-    }
-    for (uint32_t w = 0; w < kWorkers; ++w) {
-      for (uint32_t s = 0; s < spec_.server_count; ++s) {
-        cluster_.network().Cut(WorkerId{w}, ServerId{s}, false);
-      }
-    }
-    for (uint32_t s = 0; s < spec_.server_count; ++s) {
-      const ServerId server{s};
-      cluster_.network().CutFromLead(server, false);
-      cluster_.files(server).CrashAt(kNever);
-      StartIfDown(server);
-    }
-  }
-
- private:
-  void InjectOne() {
-    const ServerId server{static_cast<uint32_t>(random_.Below(spec_.server_count))};
-    const WorkerId worker{static_cast<uint32_t>(random_.Below(kWorkers))};
-    const bool is_durable = spec_.recovery.durability != Durability::kNone;
-    switch (random_.Below(7)) {
-      case 0:
-        return cluster_.network().Break(worker, server);
-      case 1:
-        return cluster_.network().Cut(worker, server, random_.Percent(50));
-      case 2:
-        return cluster_.network().CutFromLead(server, random_.Percent(50));
-      case 3:
-        if (!is_durable) return;
-        cluster_.KillServer(server, random_.Percent(50));
-        if (random_.Percent(50)) return StartIfDown(server);
-        return;
-      case 4:
-        return StartIfDown(server);
-      case 5:
-        if (is_durable) cluster_.files(server).CrashAt(1 + random_.Below(30));
-        return;
-      default:
-        if (!kills_workers_ || cluster_.worker(worker) == nullptr) return;
-        if (cluster_.worker(worker)->state() == VirtualWorker::State::kFinished) return;
-        cluster_.KillWorker(worker);
-        cluster_.StartWorker(worker);
-    }
-  }
-  void StartIfDown(ServerId server) {
-    if (cluster_.job(server) != nullptr) return;
-    absl::Status started = cluster_.StartServer(server);
-    if (!started.ok()) {
-      // The machine crashed again during the start.
-      cluster_.files(server).Restart();
-      started = cluster_.StartServer(server);
-    }
-    EXPECT_TRUE(started.ok()) << started;
-  }
-
-  Cluster& cluster_;
-  const JobSpec& spec_;
-  SeededRandom random_;
-  const bool kills_workers_;
-};
-
 // Runs a cluster with the faults of SEED. Returns its parameters, or nothing after a failure.
 std::optional<Masters> RunWithFaults(const JobSpec& spec, uint64_t seed, bool kills_workers) {
   VirtualTask task = Task();
@@ -208,7 +132,9 @@ std::optional<Masters> RunWithFaults(const JobSpec& spec, uint64_t seed, bool ki
   task.stays = !kills_workers;
   Cluster cluster(spec, task, {.seed = seed});
   cluster.StartAll();
-  Faults(cluster, spec, seed, kills_workers).Inject(absl::Seconds(6));
+  Faults faults(cluster, spec, seed, {.kills_workers = kills_workers});
+  const absl::Status injected = faults.Inject(absl::Seconds(6));
+  EXPECT_TRUE(injected.ok()) << injected;
   const bool finished = cluster.RunUntilFinished(absl::Minutes(20));
   EXPECT_TRUE(finished) << cluster.DescribeWorkers() << cluster.failure(ServerId{0}) << "; "
                         << cluster.failure(ServerId{1});
@@ -273,7 +199,8 @@ TEST_P(ClusterTest, EveryExampleOfEveryEpochIsPushedOnce) {
     task.stays = true;
     Cluster cluster(spec, task, {.seed = seed});
     cluster.StartAll();
-    Faults(cluster, spec, seed, /*kills_workers=*/false).Inject(absl::Seconds(6));
+    Faults faults(cluster, spec, seed, {});
+    ASSERT_TRUE(faults.Inject(absl::Seconds(6)).ok());
     ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
     EXPECT_EQ(cluster.ledger().Close(), "");
     EXPECT_EQ(WronglyPushed(cluster, kWorkers), "");
@@ -311,14 +238,14 @@ TEST_P(ClusterTest, EveryExampleIsPushedOnceAlthoughTheMembersChange) {
     VirtualTask task = DataTask();
     task.stays = true;
     Cluster cluster(spec, task, {.seed = seed});
-    Faults faults(cluster, spec, seed, /*kills_workers=*/false);
+    Faults faults(cluster, spec, seed, {});
     cluster.StartAll();
     cluster.RunFor(absl::Milliseconds(500));
     Scale(cluster, kWorkers + 2);
     for (uint32_t w = kWorkers; w < kWorkers + 2; ++w) cluster.StartWorker(WorkerId{w});
-    faults.Inject(absl::Seconds(1));
+    ASSERT_TRUE(faults.Inject(absl::Seconds(1)).ok());
     Scale(cluster, kWorkers - 1);
-    faults.Inject(absl::Seconds(3));
+    ASSERT_TRUE(faults.Inject(absl::Seconds(3)).ok());
     ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
     EXPECT_EQ(cluster.ledger().Close(), "");
     EXPECT_EQ(WronglyPushed(cluster, spec.rule.max_workers), "");
