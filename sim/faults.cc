@@ -65,6 +65,7 @@ void Faults::EndFaults() {
     const ServerId server{s};
     for (uint32_t w = 0; w < spec_.rule.max_workers; ++w) {
       cluster_.network().Cut(WorkerId{w}, server, false);
+      cluster_.network().CutCalls(WorkerId{w}, server, false);
     }
     cluster_.network().CutFromLead(server, false);
     FaultyFiles& files = cluster_.files(server);
@@ -82,11 +83,14 @@ absl::Status Faults::InjectOne() {
   switch (random_.Below(kinds)) {
     case 0:
       ++counts_.broken_streams;
-      cluster_.network().Break(worker, server);
+      if (random_.Percent(50)) {
+        cluster_.network().Break(worker, server);
+      } else {
+        cluster_.network().BreakAfterFrame(worker, server);
+      }
       return absl::OkStatus();
     case 1:
-      ++counts_.cuts;
-      cluster_.network().Cut(worker, server, random_.Percent(50));
+      Cut(worker, server);
       return absl::OkStatus();
     case 2:
       cluster_.network().CutFromLead(server, random_.Percent(50));
@@ -108,6 +112,16 @@ absl::Status Faults::InjectOne() {
     default:
       ChangeMode();
       return absl::OkStatus();
+  }
+}
+
+void Faults::Cut(WorkerId worker, ServerId server) {
+  ++counts_.cuts;
+  const bool cut = random_.Percent(50);
+  if (random_.Percent(50)) {
+    cluster_.network().Cut(worker, server, cut);
+  } else {
+    cluster_.network().CutCalls(worker, server, cut);
   }
 }
 

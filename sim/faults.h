@@ -1,7 +1,7 @@
 // Faults: what happens to a simulated cluster from outside, drawn from a seed.
 //
-//   network   streams break, pairs of a worker and a server are cut, the lead loses a server, requests
-//             of the lead to change the rule arrive again much later
+//   network   streams break, pairs of a worker and a server are cut, or their calls alone, the lead
+//             loses a server, requests of the lead to change the rule arrive again much later
 //   servers   end and start again, with and without a loss of power
 //   disks     torn and lost writes, failed flushes of files, full disks, a crash during any file
 //             operation, also during a recovery
@@ -65,6 +65,7 @@ class Faults {
 
  private:
   absl::Status InjectOne();
+  void Cut(WorkerId worker, ServerId server);
   void HarmDisk(ServerId server);
   absl::Status StartIfDown(ServerId server);
   absl::Status KillServer(ServerId server);

@@ -118,6 +118,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
       at_server_.pop_front();
       --server_reads_;
       session_->OnFrame(frame);
+      if (network_.breaks_.erase({worker_, server_}) > 0) Break();
     }
   }
   void WriteToWorker(const ByteChain& bytes) {
@@ -305,7 +306,10 @@ class Network::WorkerTransport final : public Transport {
             std::function<void(Job&, const std::shared_ptr<PendingCall<Reply>>&)> start,
             Done<Reply> done) {
     network_.Call<Reply>(
-        [&network = network_, worker = worker_, server] { return network.Reach(worker, server); },
+        [&network = network_, worker = worker_, server]() -> Job* {
+          if (network.cut_calls_.contains({worker, server})) return nullptr;
+          return network.Reach(worker, server);
+        },
         timeout, alive_, std::move(start), std::move(done));
   }
 
@@ -410,6 +414,14 @@ void Network::Cut(WorkerId worker, ServerId server, bool cut) {
   }
   cut_.insert({worker, server});
   Break(worker, server);
+}
+
+void Network::CutCalls(WorkerId worker, ServerId server, bool cut) {
+  if (cut) {
+    cut_calls_.insert({worker, server});
+  } else {
+    cut_calls_.erase({worker, server});
+  }
 }
 
 void Network::CutFromLead(ServerId server, bool cut) {

@@ -57,8 +57,12 @@ class Network {
 
   // Breaks the streams between WORKER and SERVER. All frames under way are lost.
   void Break(WorkerId worker, ServerId server);
+  // Breaks them when the next frame of WORKER has arrived at SERVER, so that its answers are lost.
+  void BreakAfterFrame(WorkerId worker, ServerId server) { breaks_.insert({worker, server}); }
   // While a pair is cut, its streams are broken, and calls do not arrive.
   void Cut(WorkerId worker, ServerId server, bool cut);
+  // While the calls of a pair are cut, the worker's calls do not arrive, but its stream stays.
+  void CutCalls(WorkerId worker, ServerId server, bool cut);
   // While a server is cut off the lead, the lead's calls do not arrive at it.
   void CutFromLead(ServerId server, bool cut);
   // The next request of the lead to change the rule of SERVER arrives again after DELAY.
@@ -88,6 +92,8 @@ class Network {
   const LinkOptions link_;
   std::vector<Job*> jobs_;  // null: no process
   std::set<std::pair<WorkerId, ServerId>> cut_;
+  std::set<std::pair<WorkerId, ServerId>> cut_calls_;
+  std::set<std::pair<WorkerId, ServerId>> breaks_;  // see BreakAfterFrame
   std::set<ServerId> cut_from_lead_;
   std::map<ServerId, absl::Duration> repeated_;
   std::vector<std::weak_ptr<Stream>> streams_;
