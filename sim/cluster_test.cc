@@ -288,6 +288,32 @@ TEST(JoinTest, AWorkerThatEndsDuringItsJoinHoldsNobodyBack) {
   }
 }
 
+// A server that was started again hears of no worker for a lease. Training then begins as at the start
+// of the job, although the workers have pushes without verdict.
+TEST(ReturnTest, WorkersThatComeBackAfterTheirLeasesContinue) {
+  for (const Rule& rule : {Rule::Sync(kWorkers), Rule::Ssp(kWorkers, 3), Rule::Async(kWorkers)}) {
+    SCOPED_TRACE(rule.mode());
+    JobSpec spec = Spec(rule, Durability::kLog);
+    spec.lease = absl::Seconds(2);
+    Cluster cluster(spec, Task());
+    const auto cut = [&](bool cut) {
+      for (uint32_t w = 0; w < kWorkers; ++w) cluster.network().Cut(WorkerId{w}, ServerId{0}, cut);
+    };
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(500));
+    cut(true);
+    cluster.KillServer(ServerId{0}, /*power_loss=*/true);
+    ASSERT_TRUE(cluster.StartServer(ServerId{0}).ok());
+    cluster.RunFor(absl::Seconds(4));
+    cut(false);
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
+    // By round, the end of all leases has closed rounds without some of their gradients.
+    if (rule.fold == Fold::kRound) continue;
+    EXPECT_EQ(cluster.Masters(), Expected(1, [](WorkerId, Step) { return 1; }));
+  }
+}
+
 std::string NameOf(const ::testing::TestParamInfo<ClusterTest::ParamType>& info) {
   const char* const names[] = {"None", "Checkpoint", "Log"};
   return std::get<0>(info.param) + names[static_cast<int>(std::get<1>(info.param))];

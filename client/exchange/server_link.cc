@@ -237,6 +237,14 @@ void ServerLink::Adopt(const JoinReply& reply) {
   }
 }
 
+void ServerLink::AwaitOpening(const JoinReply& reply) {
+  for (const ShardState& state : reply.shards()) {
+    const ShardId shard{state.shard()};
+    if (state.open() || !queue_.owns(shard)) continue;
+    queue_.ReadBeforePush(shard, Step{state.predecessor_next()});
+  }
+}
+
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
   if (closed_ || serial != serial_) return;
   const absl::Duration wait = stream_lost_ ? backoff_.Next() : absl::ZeroDuration();
@@ -425,7 +433,11 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
               << *more;
   }
   parts_.report.Count(WorkerCounters::kRejoinsFieldNumber);
-  if (generation != generation_) Adopt(*reply);
+  if (generation != generation_) {
+    Adopt(*reply);
+  } else {
+    AwaitOpening(*reply);
+  }
   epoch_ = Epoch{reply->epoch()};
   lost_since_.reset();
   heartbeat_failed_ = false;
