@@ -236,12 +236,15 @@ void Faults::TakeReply() {
 
 bool Faults::SettleRule(absl::Duration time) {
   const absl::Duration end = cluster_.time().elapsed() + time;
-  while (reply_ != nullptr || !cluster_.ledger().NewestRule().has_value()) {
-    if (cluster_.time().elapsed() >= end) return false;
+  const auto settled = [this] {
+    const std::optional<Rule> newest = cluster_.ledger().NewestRule();
+    return reply_ == nullptr && newest.has_value() && confirmed_.value_or(*newest) == *newest;
+  };
+  while (!settled() && cluster_.time().elapsed() < end) {
     cluster_.RunFor(absl::Milliseconds(100));
     TakeReply();
   }
-  return !confirmed_.has_value() || cluster_.ledger().NewestRule() == confirmed_;
+  return settled();
 }
 
 }  // namespace thinwire::sim

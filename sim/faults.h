@@ -58,8 +58,8 @@ class Faults {
   // Injects faults for the next TIME and ends them. Before the first checkpoint a server has no
   // state to come back with, so the faults begin later. Errors: those of a server that cannot start.
   absl::Status Inject(absl::Duration time);
-  // Runs the cluster until no request of the operator waits, and all shards have the same rule, at
-  // most for TIME. Returns whether they have the rule that the lead has confirmed, if it is known.
+  // Runs the cluster until no request of the operator waits, and all shards have the same rule, the
+  // one that the lead has confirmed if it is known. Returns false if TIME passes first.
   bool SettleRule(absl::Duration time);
   const FaultCounts& counts() const { return counts_; }
 
