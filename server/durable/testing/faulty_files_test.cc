@@ -161,6 +161,35 @@ TEST(FaultyFiles, AFullDiskKeepsTheBytesThatFit) {
   EXPECT_EQ(ReadText(files, "a"), "textte");
 }
 
+TEST(FaultyFiles, AFlushOfAFileFailsAndThoseOfFoldersDoNotCount) {
+  FaultyFiles files;
+  const auto file = files.Create("a").value();
+  files.FailFileFlushAt(1);
+  EXPECT_TRUE(files.SyncFolder("").ok());
+  ASSERT_TRUE(file->Append(Text("text")).ok());
+  EXPECT_FALSE(file->Sync().ok());
+  EXPECT_TRUE(file->Sync().ok()) << "later flushes make nothing durable";
+}
+
+TEST(FaultyFiles, IgnoredFlushesMakeNothingDurable) {
+  int lost_count = 0;
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    FaultyFiles files(seed);
+    files.IgnoreFlushes([](const std::string& path) { return path == "a"; });
+    for (const char* name : {"a", "b"}) {
+      const auto file = files.Create(name).value();
+      ASSERT_TRUE(file->Append(Text("text")).ok());
+      ASSERT_TRUE(file->Sync().ok());
+    }
+    ASSERT_TRUE(files.SyncFolder("").ok());
+    files.Crash();
+    files.Restart();
+    EXPECT_EQ(ReadText(files, "b"), "text");
+    lost_count += ReadText(files, "a") != "text";
+  }
+  EXPECT_GT(lost_count, 0);
+}
+
 TEST(FaultyFiles, ACrashReleasesLocks) {
   FaultyFiles files;
   const auto old_lock = files.Lock("lock");
