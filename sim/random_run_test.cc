@@ -89,10 +89,11 @@ TEST(MutantTest, EveryMutantIsFound) {
     uint64_t seed;
   };
   constexpr Case kCases[] = {
-      {Mutant::kVerdictNotSaved, 311},       {Mutant::kSentBeforeFlush, 8},
-      {Mutant::kResidualOfAnotherStep, 197}, {Mutant::kClippedByOwnNorm, 12},
-      {Mutant::kRuleNotPassedOn, 16},        {Mutant::kServersNotReminded, 271},
-      {Mutant::kRuleNotStored, 16},          {Mutant::kOldRuleFollowed, 60}};
+      {Mutant::kVerdictNotSaved, 311},        {Mutant::kSentBeforeFlush, 8},
+      {Mutant::kResidualOfAnotherStep, 197},  {Mutant::kClippedByOwnNorm, 12},
+      {Mutant::kRuleNotPassedOn, 16},         {Mutant::kServersNotReminded, 271},
+      {Mutant::kRuleNotStored, 16},           {Mutant::kOldRuleFollowed, 60},
+      {Mutant::kRollbackToAnotherStep, 24077}};
   for (const auto& [mutant, seed] : kCases) {
     EXPECT_EQ(RunOf(seed).violations, "") << "seed " << seed;
     EXPECT_NE(RunOf(seed, mutant).violations, "") << kMutantNames[static_cast<size_t>(mutant)];

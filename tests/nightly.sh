@@ -81,13 +81,13 @@ part() {
 }
 
 shards() {
-  bazel run //tests/simulation:simulate -- --durability none --seed "$seed" --count $((4 * seeds)) &&
-    bazel run //sim:simulate -- --durability none --seed "$seed" --count $((4 * seeds))
+  bazel run //sim:simulate -- --durability none --seed "$seed" --count $((4 * seeds)) &&
+    bazel run //tests/simulation:simulate -- --durability none --seed "$seed" --count $((4 * seeds))
 }
 
 cluster() {
-  bazel run //tests/simulation:simulate -- --seed "$seed" --count "$seeds" &&
-    bazel run //sim:simulate -- --seed "$seed" --count "$seeds"
+  bazel run //sim:simulate -- --seed "$seed" --count "$seeds" &&
+    bazel run //tests/simulation:simulate -- --seed "$seed" --count "$seeds"
 }
 
 fuzz() {
