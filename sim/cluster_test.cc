@@ -174,16 +174,18 @@ VirtualTask DataTask() {
   return task;
 }
 
-// Returns a text about the examples that were not pushed once in every epoch, or "".
-std::string WronglyPushed(const Cluster& cluster, uint32_t workers) {
+// Returns a text about the examples that were not pushed once in every epoch, or "". MAY_REPEAT:
+// more often is right, too.
+std::string WronglyPushed(const Cluster& cluster, uint32_t workers, bool may_repeat = false) {
   std::vector<uint64_t> counts(kDataExamples);
   for (uint32_t w = 0; w < workers; ++w) {
     for (const auto& [step, examples] : cluster.pushed(WorkerId{w})) {
       for (const uint32_t example : examples) ++counts[example];
     }
   }
-  const auto wrong = std::ranges::count_if(counts, [](uint64_t n) { return n != kEpochs; });
-  const auto first = std::ranges::find_if(counts, [](uint64_t n) { return n != kEpochs; });
+  const auto is_wrong = [&](uint64_t n) { return may_repeat ? n < kEpochs : n != kEpochs; };
+  const auto wrong = std::ranges::count_if(counts, is_wrong);
+  const auto first = std::ranges::find_if(counts, is_wrong);
   if (wrong == 0) return "";
   return absl::StrCat(wrong, " examples; example ", first - counts.begin(), " was pushed ", *first,
                       " times");
@@ -248,7 +250,11 @@ TEST_P(ClusterTest, EveryExampleIsPushedOnceAlthoughTheMembersChange) {
     ASSERT_TRUE(faults.Inject(absl::Seconds(3)).ok());
     ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
     EXPECT_EQ(cluster.ledger().Close(), "");
-    EXPECT_EQ(WronglyPushed(cluster, spec.rule.max_workers), "");
+    // A lead that goes back alone has forgotten what a worker that has left since then has finished,
+    // so it deals these examples again (docs/training.md).
+    const bool goes_back_alone =
+        rule().fold != Fold::kRound && durability() == Durability::kCheckpoint;
+    EXPECT_EQ(WronglyPushed(cluster, spec.rule.max_workers, goes_back_alone), "");
     if (rule().fold == Fold::kRound || durability() == Durability::kCheckpoint) continue;
     const std::vector<float> applied(kDataExamples * kRow, -kRate * kEpochs);
     EXPECT_EQ(cluster.Masters().at("w"), applied);
