@@ -243,6 +243,14 @@ class RollbackTest : public testing::Test {
     });
   }
   // Advances the time by an interval and waits until the lead has announced a step, which the other
+  // Ticks the lead COUNT times. The servers answer its calls before the next tick.
+  void TickTogether(int count) {
+    for (int i = 0; i < count; ++i) {
+      TickLead();
+      clock_.Advance(absl::Milliseconds(10));
+      for (uint32_t s = kServers; s-- > 0;) Status(s);
+    }
+  }
   // server knows. Returns the step.
   uint64_t Announce() {
     const std::optional<uint64_t> before = AnnouncedStep();
@@ -250,11 +258,7 @@ class RollbackTest : public testing::Test {
     clock_.Advance(2 * kInterval);
     TickUntil([&] { return AnnouncedStep() != before; });
     // Another round of calls ends after the announcement has arrived.
-    for (int i = 0; i < 100; ++i) {
-      TickLead();
-      clock_.Advance(absl::Milliseconds(10));
-      for (uint32_t s = 0; s < kServers; ++s) Status(s);
-    }
+    TickTogether(100);
     return *AnnouncedStep();
   }
   std::optional<uint64_t> AnnouncedStep() {
@@ -1149,7 +1153,7 @@ TEST_F(RollbackTest, ALeadWhoseClockWasSetBackChangesTheMode) {
   for (const uint32_t slack : {3, 4}) {
     Kill(0);
     ASSERT_TRUE(StartServer(0).ok());
-    for (int i = 0; i < 3; ++i) TickLead();  // passes the rule on
+    TickTogether(3);  // passes the rule on
     request.mutable_consistency()->set_slack(slack);
     const auto reply = SetMode(request);
     EXPECT_TRUE(reply.ok()) << reply.status();
@@ -1360,6 +1364,7 @@ TEST_F(RollbackTest, ALeadThatIsKilledBeforeItAdmitsAServerAdmitsItLater) {
 TEST_F(RollbackTest, AnOperatorGetsACheckpointOfTheNextAnnouncedStep) {
   StartServers();
   Begin();
+  TickTogether(100);  // both servers answer the lead once
   Train(3);
   Pending<SaveCheckpointReply> first = StartSave();
   TickUntil([&] { return AnnouncedStep().has_value(); });
@@ -1381,6 +1386,7 @@ TEST_F(RollbackTest, AnOperatorGetsACheckpointOfTheNextAnnouncedStep) {
 TEST_F(RollbackTest, AnOperatorGetsACheckpointOfAFinishedJob) {
   StartServers();
   Begin();
+  TickTogether(100);  // both servers answer the lead once
   Train(3);
   EXPECT_GT(Announce(), 3u) << "no worker reaches this step";
   Leave(w0_);
@@ -1415,6 +1421,7 @@ TEST_F(RollbackTest, ACheckpointThatCannotBeMadeNamesTheServerAndTheCause) {
   EXPECT_EQ(Save().status(), absl::FailedPreconditionError(
                                  "there are no parameters to save: no worker has joined yet"));
   Begin();
+  TickTogether(100);  // both servers answer the lead once
   EXPECT_TRUE(absl::IsInvalidArgument(StartSave(/*s=*/1).Get().status())) << "not the lead";
   EXPECT_TRUE(absl::IsInvalidArgument(StartSave(0, /*seconds=*/0).Get().status()));
   SetReachable(1, false);
