@@ -223,26 +223,13 @@ bool ServerLink::AcceptsGeneration(Generation generation) {
   return false;
 }
 
-void ServerLink::Adopt(const JoinReply& reply) {
-  const Generation generation{reply.generation()};
+void ServerLink::Adopt(Generation generation) {
   if (const auto more = return_lines_.Next(parts_.loop->Now())) {
     LOG(WARNING) << parts_.transport.NameOf(server_)
                  << ": continues from an earlier state under generation " << generation << *more;
   }
   generation_ = generation;
   for (const ShardId shard : parts_.partition.ShardsOf(server_)) parts_.replica.Forget(shard);
-  for (const ShardState& state : reply.shards()) {
-    const ShardId shard{state.shard()};
-    if (queue_.owns(shard)) queue_.ReadBeforePush(shard, Step{state.predecessor_next()});
-  }
-}
-
-void ServerLink::AwaitOpening(const JoinReply& reply) {
-  for (const ShardState& state : reply.shards()) {
-    const ShardId shard{state.shard()};
-    if (state.open() || !queue_.owns(shard)) continue;
-    queue_.ReadBeforePush(shard, Step{state.predecessor_next()});
-  }
 }
 
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
@@ -433,10 +420,15 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
               << *more;
   }
   parts_.report.Count(WorkerCounters::kRejoinsFieldNumber);
-  if (generation != generation_) {
-    Adopt(*reply);
-  } else {
-    AwaitOpening(*reply);
+  const bool went_back = generation != generation_;
+  if (went_back) Adopt(generation);
+  for (const ShardState& state : reply->shards()) {
+    const ShardId shard{state.shard()};
+    // A shard is shut if the server begins again to wait for all workers. It refuses a push, but
+    // answers a read when it opens.
+    if (queue_.owns(shard) && (went_back || !state.open())) {
+      queue_.ReadBeforePush(shard, Step{state.predecessor_next()});
+    }
   }
   epoch_ = Epoch{reply->epoch()};
   lost_since_.reset();

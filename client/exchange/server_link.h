@@ -149,12 +149,8 @@ class ServerLink {
   // Returns true if the link can go on with a server of GENERATION. Otherwise reports the failure
   // or the rollback.
   bool AcceptsGeneration(Generation generation);
-  // Goes on with a server that continues alone from an earlier state, under the generation of its
-  // REPLY to Join.
-  void Adopt(const JoinReply& reply);
-  // Keeps the pushes of shards back that are shut in REPLY, because the server begins again to wait
-  // for all workers: a shut shard refuses a push, but answers a read when it opens.
-  void AwaitOpening(const JoinReply& reply);
+  // Goes on with a server that continues alone from an earlier state, under GENERATION.
+  void Adopt(Generation generation);
 
   const ExchangeParts& parts_;
   const ServerId server_;
