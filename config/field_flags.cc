@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -98,16 +101,11 @@ absl::Status FieldFlags::Apply(JobConfig& config, FieldPlaces& places) const {
     if (!from_flag && field.descriptor().is_repeated()) {
       words = absl::StrSplit(words.front(), ',');
     }
-    Clear(config, field);
-    for (const std::string& word : words) {
-      const bool bare =
-          field.descriptor().cpp_type() == FieldDescriptor::CPPTYPE_BOOL && word.empty();
-      const absl::Status set = SetFromWord(config, field, bare ? "true" : word);
-      if (!set.ok()) problems.push_back(absl::StrCat(place, ": ", set.message()));
+    if (field.descriptor().cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+      std::ranges::replace(words, std::string(), std::string("true"));  // the flag without a value
     }
-    std::erase_if(places,
-                  [&](const auto& other) { return other.first.starts_with(field.name() + "["); });
-    places[field.name()] = place;
+    std::ranges::move(ReplaceValue(config, field, words, place, places),
+                      std::back_inserter(problems));
   }
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   DropReplacedFields(config, places);

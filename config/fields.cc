@@ -155,6 +155,22 @@ void Clear(Message& message, const Field& field) {
   holder.GetReflection()->ClearField(&holder, &field.descriptor());
 }
 
+std::vector<std::string> ReplaceValue(google::protobuf::Message& message, const Field& field,
+                                      std::span<const std::string> words, const std::string& place,
+                                      FieldPlaces& places) {
+  std::vector<std::string> problems;
+  Clear(message, field);
+  for (const std::string& word : words) {
+    const absl::Status set = SetFromWord(message, field, word);
+    if (!set.ok()) problems.push_back(absl::StrCat(place, ": ", set.message()));
+  }
+  std::erase_if(places, [prefix = field.name() + "["](const auto& other) {
+    return other.first.starts_with(prefix);
+  });
+  places[field.name()] = place;
+  return problems;
+}
+
 void SetToDefault(Message& message, const Field& field) {
   const std::string text = DefaultText(field.descriptor());
   if (!field.descriptor().is_repeated() && !text.empty() && !IsGiven(message, field)) {

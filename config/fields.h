@@ -10,11 +10,13 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "config/places.h"
 
 namespace thinwire {
 
@@ -48,6 +50,12 @@ absl::Status SetFromWord(google::protobuf::Message& message, const Field& field,
 
 // Removes all values of FIELD.
 void Clear(google::protobuf::Message& message, const Field& field);
+
+// Replaces the value of FIELD by WORDS, the elements of a repeated field or one word, which come
+// from PLACE. Notes this in PLACES. Returns a line "--density: ..." for each word that is no value.
+std::vector<std::string> ReplaceValue(google::protobuf::Message& message, const Field& field,
+                                      std::span<const std::string> words, const std::string& place,
+                                      FieldPlaces& places);
 
 // Sets FIELD to its default if it is not set. A repeated field and a string without a default
 // remain unset.

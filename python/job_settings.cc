@@ -49,18 +49,10 @@ absl::Status Apply(const JobSetting& setting, const std::vector<Field>& fields, 
   if (field.descriptor().is_repeated() && values.size() == 1) {
     values = absl::StrSplit(values.front(), ',');
   }
-  Clear(text.config, field);
-  for (const std::string& value : values) {
-    const absl::Status set = SetFromWord(text.config, field, value);
-    if (!set.ok()) {
-      return absl::Status(set.code(), absl::StrCat(setting.place, ": ", set.message()));
-    }
-  }
-  std::erase_if(text.places, [&](const auto& other) {
-    return other.first.starts_with(absl::StrCat(field.name(), "["));
-  });
-  text.places[field.name()] = setting.place;
-  return absl::OkStatus();
+  const std::vector<std::string> problems =
+      ReplaceValue(text.config, field, values, setting.place, text.places);
+  return problems.empty() ? absl::OkStatus()
+                          : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
 // Refuses settings that only the training loop of the C++ worker carries out.
