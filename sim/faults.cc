@@ -4,7 +4,7 @@
 
 #include "common/status_macros.h"
 #include "config/job.h"
-#include "proto/job.pb.h"
+#include "sim/draws.h"
 
 namespace thinwire::sim {
 namespace {
@@ -177,34 +177,13 @@ void Faults::KillWorker(WorkerId worker) {
   cluster_.StartWorker(worker);
 }
 
-SetModeRequest Faults::DrawMode() {
-  SetModeRequest request;
-  request.set_job(spec_.name);
-  request.set_force(true);
-  Consistency& consistency = *request.mutable_consistency();
-  consistency.set_mode(static_cast<Consistency::Mode::Value>(random_.Below(4)));
-  consistency.set_workers(spec_.rule.workers);
-  consistency.set_max_workers(spec_.rule.max_workers);
-  consistency.set_ordered_fold(spec_.rule.ordered_fold);
-  switch (consistency.mode()) {
-    case Consistency::Mode::sync:
-      break;
-    case Consistency::Mode::backup:
-      consistency.set_backup(static_cast<uint32_t>(random_.Below(spec_.rule.workers)));
-      break;
-    case Consistency::Mode::ssp:
-      consistency.set_slack(static_cast<uint32_t>(random_.Below(4)));
-      [[fallthrough]];
-    case Consistency::Mode::async:
-      consistency.set_fold_every(1 + static_cast<uint32_t>(random_.Below(4)));
-  }
-  return request;
-}
-
 void Faults::ChangeMode() {
   Job* const lead = cluster_.job(ServerId{0});
   if (lead == nullptr || reply_ != nullptr || counts_.mode_changes >= options_.mode_changes) return;
-  const SetModeRequest request = DrawMode();
+  SetModeRequest request;
+  request.set_job(spec_.name);
+  request.set_force(true);
+  *request.mutable_consistency() = DrawConsistency(random_, spec_.rule);
   requested_ = RuleOf(request.consistency());
   succeeded_ = false;
   gives_up_ = cluster_.time().elapsed() + kPatience;

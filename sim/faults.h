@@ -72,7 +72,6 @@ class Faults {
   void KillWorker(WorkerId worker);
   void EndFaults();
   void ChangeMode();
-  SetModeRequest DrawMode();
   void TakeReply();
 
   Cluster& cluster_;

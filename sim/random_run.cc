@@ -11,6 +11,7 @@
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/testing/random_events.h"
 #include "sim/cluster.h"
+#include "sim/draws.h"
 #include "sim/worker.h"
 
 namespace thinwire::sim {
@@ -44,18 +45,6 @@ CodecSpec DrawPushCodec(SeededRandom& random) {
     default:
       return {.id = CodecId::kTopK, .density = 0.125};
   }
-}
-
-// Draws deltas that are exact or encoded, and a large, small or empty version log. Sometimes
-// returns nullopt, with which shards answer reads with masters.
-std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
-  if (random.Percent(30)) return std::nullopt;
-  PublishOptions publish;
-  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kFp8E5m2};
-  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kTopK, .density = 0.1};
-  if (random.Percent(50)) publish.log_bytes = random.Below(60);
-  if (random.Percent(50)) publish.every = static_cast<uint32_t>(random.Below(5));
-  return publish;
 }
 
 SparseUpdateSpec DrawSparseUpdates(SeededRandom& random, const Rule& rule) {

@@ -21,10 +21,6 @@ namespace {
 // The largest difference of a factor, because the shards round the mean of the gradients.
 constexpr double kFactorTolerance = 1e-5;
 
-std::string NameOf(const GradientId& id) {
-  return absl::StrCat("w", id.worker.value, "/", id.incarnation.value, " step ", id.step.value);
-}
-
 double Sum(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
@@ -60,22 +56,6 @@ void ShardLedger::ForEachAccepted(Action action) const {
     for (const Accepted& gradient : update.gradients) action(gradient);
   }
   for (const Accepted& gradient : pending_) action(gradient);
-}
-
-Mass& Mass::operator+=(const Mass& other) {
-  values += other.values;
-  examples += other.examples;
-  return *this;
-}
-
-Mass& Mass::operator-=(const Mass& other) {
-  values -= other.values;
-  examples -= other.examples;
-  return *this;
-}
-
-std::ostream& operator<<(std::ostream& out, const Mass& mass) {
-  return out << mass.values << " of " << mass.examples << " examples";
 }
 
 void ShardLedger::Require(bool holds, const std::string& claim) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/spec/job_spec.h"
 #include "common/text/problems.h"
+#include "sim/draws.h"
 
 namespace thinwire::simulation {
 namespace {
@@ -20,18 +21,6 @@ CodecSpec DrawPushCodec(SeededRandom& random) {
     default:
       return {.id = CodecId::kTopK, .density = 0.125};
   }
-}
-
-// Draws deltas that are exact or encoded, and a large, small or empty version log. Sometimes
-// returns nullopt, with which shards answer reads with masters.
-std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
-  if (random.Percent(30)) return std::nullopt;
-  PublishOptions publish;
-  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kFp8E5m2};
-  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kTopK, .density = 0.1};
-  if (random.Percent(50)) publish.log_bytes = random.Below(60);
-  if (random.Percent(50)) publish.every = static_cast<uint32_t>(random.Below(5));
-  return publish;
 }
 
 SparseUpdateSpec DrawSparseUpdates(SeededRandom& random, const Job& job) {
@@ -87,7 +76,7 @@ Job DrawJob(SeededRandom& random, const Rule& rule, Durability durability) {
   job.last = Step{8 + random.Below(16)};
   job.push = DrawPushCodec(random);
   job.optimizer_spec = {.kind = kKinds[random.Below(3)]};
-  job.shard.publish = DrawPublish(random);
+  job.shard.publish = sim::DrawPublish(random);
   job.shard.sparse_updates = DrawSparseUpdates(random, job);
   Complete(job);
   return job;

@@ -26,10 +26,6 @@ constexpr double kFactorTolerance = 1e-5;
 
 constexpr Incarnation kNoEnd{std::numeric_limits<uint64_t>::max()};
 
-std::string NameOf(const GradientId& id) {
-  return absl::StrCat("w", id.worker.value, "/", id.incarnation.value, " step ", id.step.value);
-}
-
 double Sum(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
@@ -49,22 +45,6 @@ double SquaredNormOfMean(const auto& gradients) {
 }
 
 }  // namespace
-
-Mass& Mass::operator+=(const Mass& other) {
-  values += other.values;
-  examples += other.examples;
-  return *this;
-}
-
-Mass& Mass::operator-=(const Mass& other) {
-  values -= other.values;
-  examples -= other.examples;
-  return *this;
-}
-
-std::ostream& operator<<(std::ostream& out, const Mass& mass) {
-  return out << mass.values << " of " << mass.examples << " examples";
-}
 
 Mass MassOf(const ByteChain& payload, uint32_t examples, uint32_t late_examples) {
   if (payload.empty()) return {};

@@ -36,29 +36,13 @@
 #include "server/core/event.h"
 #include "server/core/shard.h"
 #include "server/durable/event_log.h"
+#include "sim/gradient_mass.h"
 #include "tests/simulation/job.h"
 
 namespace thinwire::simulation {
 
-// Identifies one worker's gradient of one step for a shard.
-struct GradientId {
-  WorkerId worker;
-  Incarnation incarnation;
-  Step step;
-
-  auto operator<=>(const GradientId&) const = default;
-};
-
-// The mass of gradients. The examples of a push include its late examples.
-struct Mass {
-  double values = 0;
-  int64_t examples = 0;
-
-  Mass& operator+=(const Mass& other);
-  Mass& operator-=(const Mass& other);
-  friend Mass operator-(Mass a, const Mass& b) { return a -= b; }
-  friend std::ostream& operator<<(std::ostream& out, const Mass& mass);
-};
+using sim::GradientId;
+using sim::Mass;
 
 // Returns the mass of a push of a shard.
 Mass MassOf(const ByteChain& payload, uint32_t examples, uint32_t late_examples);

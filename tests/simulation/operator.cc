@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "config/job.h"
 #include "proto/job.pb.h"
+#include "sim/draws.h"
 
 namespace thinwire::simulation {
 namespace {
@@ -40,23 +41,7 @@ void Operator::Tick(uint64_t now, Server* lead, bool may_call) {
 SetModeRequest Operator::DrawRequest() {
   SetModeRequest request;
   request.set_job(job_.name);
-  Consistency& consistency = *request.mutable_consistency();
-  consistency.set_mode(static_cast<Consistency::Mode::Value>(random_.Below(4)));
-  consistency.set_workers(job_.rule.workers);
-  consistency.set_max_workers(job_.rule.max_workers);
-  consistency.set_ordered_fold(job_.rule.ordered_fold);
-  switch (consistency.mode()) {
-    case Consistency::Mode::sync:
-      break;
-    case Consistency::Mode::backup:
-      consistency.set_backup(static_cast<uint32_t>(random_.Below(job_.rule.workers)));
-      break;
-    case Consistency::Mode::ssp:
-      consistency.set_slack(static_cast<uint32_t>(random_.Below(4)));
-      [[fallthrough]];
-    case Consistency::Mode::async:
-      consistency.set_fold_every(1 + static_cast<uint32_t>(random_.Below(4)));
-  }
+  *request.mutable_consistency() = sim::DrawConsistency(random_, job_.rule);
   return request;
 }
 
