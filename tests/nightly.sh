@@ -80,6 +80,16 @@ part() {
   results+=("$name: $outcome, $((SECONDS - start)) s: $(grep -v '^$' "$logs/$name" | tail -n 1)")
 }
 
+# installed PROGRAM...: says which program is missing, and fails, if one is.
+installed() {
+  local program
+  for program in "$@"; do
+    command -v "$program" > /dev/null && continue
+    echo "skipped: $program is not installed"
+    return 1
+  done
+}
+
 shards() {
   bazel run //sim:simulate -- --durability none --seed "$seed" --count $((4 * seeds)) &&
     bazel run //tests/simulation:simulate -- --durability none --seed "$seed" --count $((4 * seeds))
@@ -117,10 +127,7 @@ promises() {
 }
 
 page() {
-  if ! command -v chromium > /dev/null; then
-    echo "skipped: chromium is not installed"
-    return 0
-  fi
+  installed chromium || return 0
   bazel run //tests/admin:page_test && bazel run //experiments/report:browser_test || return 1
   echo "$(awk '/^Ran [0-9]+ test/ { sum += $2 } END { print sum + 0 }' "$logs/page") cases"
 }
@@ -131,28 +138,17 @@ monitoring() {
 }
 
 deb() {
-  if ! command -v mmdebstrap > /dev/null; then
-    echo "skipped: mmdebstrap is not installed"
-    return 0
-  fi
+  installed mmdebstrap || return 0
   tests/deb_test.sh
 }
 
 wheel() {
-  if ! command -v mmdebstrap > /dev/null; then
-    echo "skipped: mmdebstrap is not installed"
-    return 0
-  fi
+  installed mmdebstrap || return 0
   tests/wheel_test.sh
 }
 
 image() {
-  for program in mmdebstrap podman runc; do
-    if ! command -v $program > /dev/null; then
-      echo "skipped: $program is not installed"
-      return 0
-    fi
-  done
+  installed mmdebstrap podman runc || return 0
   tests/image_test.sh
 }
 
