@@ -1,4 +1,5 @@
-// What a Trainer (trainer.h) and its parts share: the options and the objects that they use.
+// TrainerOptions and TrainerParts: the settings and the objects that a Trainer (trainer.h) and its
+// parts use.
 #ifndef THINWIRE_WORKER_TRAINER_PARTS_H_
 #define THINWIRE_WORKER_TRAINER_PARTS_H_
 
