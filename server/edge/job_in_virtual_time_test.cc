@@ -38,16 +38,16 @@ class VirtualServer {
   Job& job() { return *job_; }
   absl::StatusOr<JoinReply> Join() {
     const Partition partition = Partition::Make({{"w", {2, 2}}, {"b", {3}}}, 0, 1).value();
-    Pending<JoinReply> pending;
+    Pending<JoinReply> pending(run_task_);
     job_->Join(
         JoinRequestOf(partition, /*worker=*/0, /*incarnation=*/0, /*run=*/0), [] { return false; },
         pending.done());
-    return Await(pending);
+    return pending.Get();
   }
   StatusReply Status() {
-    Pending<StatusReply> pending;
+    Pending<StatusReply> pending(run_task_);
     job_->Status(pending.done());
-    return Await(pending).value();
+    return pending.Get().value();
   }
   void Stop() {
     bool stopped = false;
@@ -56,13 +56,8 @@ class VirtualServer {
   }
 
  private:
-  template <typename Reply>
-  absl::StatusOr<Reply> Await(Pending<Reply>& pending) {
-    while (!pending.ready()) time_.RunNext();
-    return pending.Get();
-  }
-
   VirtualTime& time_;
+  const RunTask run_task_ = [this] { time_.RunNext(); };
   std::unique_ptr<Job> job_;
 };
 

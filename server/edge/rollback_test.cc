@@ -1,5 +1,5 @@
-// Tests durability: checkpoint with several servers in one process: checkpoints at the same step,
-// and rollbacks after servers were lost.
+// Tests durability: checkpoint with several servers in one process and in virtual time: checkpoints
+// at the same step, and rollbacks after servers were lost.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -15,13 +15,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "common/memory/array_bytes.h"
 #include "common/partition.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/schedule_spec.h"
-#include "common/time/clock.h"
+#include "common/time/virtual_time.h"
+#include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
@@ -30,7 +30,6 @@
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
-#include "server/edge/job_threads.h"
 #include "server/edge/lead/rollback_plan.h"
 #include "server/edge/membership.h"
 #include "server/edge/stored_state.h"
@@ -49,21 +48,13 @@ constexpr int kMostTicks = 100'000;
 // A server process with its disk, which survives the process.
 struct Server {
   FaultyFiles files;
+  VirtualTime disk_time;      // of its tasks in the background
+  bool is_disk_held = false;  // the tasks do not run
   std::unique_ptr<Job> job;
   uint64_t epoch = 0;
   uint64_t awaited_count = 0;  // checkpoints of this process for which the test has waited
-  absl::Mutex mu;
-  bool restart ABSL_GUARDED_BY(mu) = false;
-  absl::Status failure ABSL_GUARDED_BY(mu);
-
-  bool restart_wanted() {
-    absl::MutexLock lock(&mu);
-    return restart;
-  }
-  absl::Status failed() {
-    absl::MutexLock lock(&mu);
-    return failure;
-  }
+  bool restart_wanted = false;
+  absl::Status failure;
 };
 
 // A worker process: its identity and its streams to the servers.
@@ -101,11 +92,8 @@ class RollbackTest : public testing::Test {
     if (!epoch.ok()) return epoch.status();
     server.epoch = epoch->value;
     server.awaited_count = 0;
-    {
-      absl::MutexLock lock(&server.mu);
-      server.restart = false;
-      server.failure = absl::OkStatus();
-    }
+    server.restart_wanted = false;
+    server.failure = absl::OkStatus();
     JobOptions options;
     options.rule = rule_;
     options.server = ServerId{s};
@@ -115,22 +103,15 @@ class RollbackTest : public testing::Test {
     options.token_key = absl::StrCat("key ", starts_);
     options.lease = lease_;
     options.clip_norm = clip_norm_;
-    options.durable = DurableOptions{.files = &server.files,
-                                     .folder = kFolder,
-                                     .durability = durability_,
-                                     .checkpoint_interval = kInterval,
-                                     .retention = retention_,
-                                     .awaits_rollback = !in_place,
-                                     .failed =
-                                         [&server](const absl::Status& status) {
-                                           absl::MutexLock lock(&server.mu);
-                                           server.failure = status;
-                                         },
-                                     .restart =
-                                         [&server] {
-                                           absl::MutexLock lock(&server.mu);
-                                           server.restart = true;
-                                         }};
+    options.durable =
+        DurableOptions{.files = &server.files,
+                       .folder = kFolder,
+                       .durability = durability_,
+                       .checkpoint_interval = kInterval,
+                       .retention = retention_,
+                       .awaits_rollback = !in_place,
+                       .failed = [&server](const absl::Status& status) { server.failure = status; },
+                       .restart = [&server] { server.restart_wanted = true; }};
     const auto generation = BeginGeneration(*options.durable, rule_.fold);
     if (!generation.ok()) return generation.status();
     options.generation = *generation;
@@ -138,18 +119,16 @@ class RollbackTest : public testing::Test {
     std::unique_ptr<Peers> peers;
     if (s == 0) {
       peers = std::make_unique<DirectPeers>([this](ServerId id) -> Job* {
-        absl::MutexLock lock(&mu_);
         return cut_.contains(id.value) ? nullptr : servers_[id.value]->job.get();
       });
     }
     options.group_updates = {
         {MakeOptimizer({.kind = OptimizerKind::kMomentum, .parameter_average = 0.9}).value(),
          Schedule::Make(schedule_).value()}};
-    auto job = std::make_unique<Job>(options, clock_, threads_.executors(), std::move(peers));
-    const absl::Status status = job->Recover();
-    absl::MutexLock lock(&mu_);
-    server.job = std::move(job);
-    return status;
+    const JobExecutors executors = {
+        .threads = time_, .background = server.disk_time, .shards = time_, .unix_clock = time_};
+    server.job = std::make_unique<Job>(options, time_, executors, std::move(peers));
+    return server.job->Recover();
   }
   void StartServers() {
     for (uint32_t s = 0; s < kServers; ++s) ASSERT_TRUE(StartServer(s).ok());
@@ -159,16 +138,11 @@ class RollbackTest : public testing::Test {
     for (Worker* worker : {&w0_, &w1_}) {
       if (!worker->streams.empty()) worker->streams[s].reset();
     }
-    std::unique_ptr<Job> job;
-    {
-      absl::MutexLock lock(&mu_);
-      job.swap(servers_[s]->job);
-    }
-    // The lead's current work, which may use the job, ends first.
-    if (servers_[0]->job != nullptr) Status(0);
+    servers_[s]->job.reset();
   }
-  // Kills the process of server S; its disk keeps only what was flushed.
+  // Kills the process of server S, which has no work left; its disk keeps only what was flushed.
   void Kill(uint32_t s) {
+    RunDueTasks();
     servers_[s]->files.Crash();
     Remove(s);
     servers_[s]->files.Restart();
@@ -176,17 +150,12 @@ class RollbackTest : public testing::Test {
   // Starts server S again with an empty folder.
   void RestartWithoutState(uint32_t s) {
     Kill(s);
-    auto server = std::make_unique<Server>();
-    {
-      absl::MutexLock lock(&mu_);
-      servers_[s].swap(server);
-    }
+    servers_[s] = std::make_unique<Server>();
     ASSERT_TRUE(servers_[s]->files.MakeFolder(kFolder).ok());
     ASSERT_TRUE(servers_[s]->files.SyncFolder("/").ok());
     ASSERT_TRUE(StartServer(s).ok());
   }
   void SetReachable(uint32_t s, bool reachable) {
-    absl::MutexLock lock(&mu_);
     if (reachable) {
       cut_.erase(s);
     } else {
@@ -195,7 +164,7 @@ class RollbackTest : public testing::Test {
   }
 
   StatusReply Status(uint32_t s) {
-    Pending<StatusReply> pending;
+    Pending<StatusReply> pending(run_task_);
     servers_[s]->job->Status(pending.done());
     return pending.Get().value();
   }
@@ -206,15 +175,44 @@ class RollbackTest : public testing::Test {
   }
   // Changes the mode at the lead.
   absl::StatusOr<SetModeReply> SetMode(const SetModeRequest& request) {
-    Pending<SetModeReply> change;
+    Pending<SetModeReply> change(run_task_);
     servers_[0]->job->SetMode(request, change.done());
     return change.Get();
   }
+  // Returns the tasks that run next: those that are due, else those of a disk; null if there are
+  // none.
+  VirtualTime* DueTasks() {
+    if (time_.next() <= time_.elapsed()) return &time_;
+    for (const auto& server : servers_) {
+      if (!server->is_disk_held && !server->disk_time.empty()) return &server->disk_time;
+    }
+    return nullptr;
+  }
+  void RunTask() {
+    VirtualTime* const tasks = DueTasks();
+    CHECK(tasks != nullptr) << "nothing is left that could end the wait";
+    tasks->RunNext();
+  }
+  void RunDueTasks() {
+    while (DueTasks() != nullptr) RunTask();
+  }
+  void Advance(absl::Duration duration) {
+    RunDueTasks();
+    time_.After(duration, [] {});
+    time_.RunNext();
+    RunDueTasks();
+  }
+
+  void Stop(uint32_t s) {
+    bool stopped = false;
+    servers_[s]->job->Stop([&stopped] { stopped = true; });
+    while (!stopped) RunTask();
+  }
   void TickLead() { Tick(0); }
   void Tick(uint32_t s) {
-    absl::Notification done;
-    servers_[s]->job->Tick([&done] { done.Notify(); });
-    done.WaitForNotification();
+    bool done = false;
+    servers_[s]->job->Tick([&done] { done = true; });
+    while (!done) RunTask();
   }
   // Ticks the lead, and restarts servers in place, until DONE returns true.
   void TickUntil(const std::function<bool()>& done) {
@@ -222,13 +220,13 @@ class RollbackTest : public testing::Test {
       if (done()) return;
       TickLead();
       for (uint32_t s = 0; s < kServers; ++s) {
-        if (servers_[s]->job == nullptr || !servers_[s]->restart_wanted()) continue;
+        if (servers_[s]->job == nullptr || !servers_[s]->restart_wanted) continue;
         Remove(s);
         const absl::Status status = StartServer(s, /*in_place=*/true);
         ASSERT_TRUE(status.ok()) << status;
       }
       // The lead calls the other servers about twice a second.
-      clock_.Advance(absl::Milliseconds(10));
+      Advance(absl::Milliseconds(10));
     }
     FAIL() << "no end";
   }
@@ -242,27 +240,26 @@ class RollbackTest : public testing::Test {
       return Join(0, w0_).ok();
     });
   }
-  // Advances the time by an interval and waits until the lead has announced a step, which the other
   // Ticks the lead COUNT times. The servers answer its calls before the next tick.
-  void TickTogether(int count) {
+  void RunTicks(int count) {
     for (int i = 0; i < count; ++i) {
       TickLead();
-      clock_.Advance(absl::Milliseconds(10));
-      for (uint32_t s = kServers; s-- > 0;) Status(s);
+      Advance(absl::Milliseconds(10));
     }
   }
+  // Advances the time by an interval and waits until the lead has announced a step, which the other
   // server knows. Returns the step.
   uint64_t Announce() {
     const std::optional<uint64_t> before = AnnouncedStep();
     TickLead();
-    clock_.Advance(2 * kInterval);
+    Advance(2 * kInterval);
     TickUntil([&] { return AnnouncedStep() != before; });
     // Another round of calls ends after the announcement has arrived.
-    TickTogether(100);
+    RunTicks(100);
     return *AnnouncedStep();
   }
   std::optional<uint64_t> AnnouncedStep() {
-    Pending<HeartbeatReply> pending;
+    Pending<HeartbeatReply> pending(run_task_);
     servers_[0]->job->Heartbeat(HeartbeatRequest(), pending.done());
     const HeartbeatReply reply = pending.Get().value();
     return reply.has_checkpoint_step() ? std::optional(reply.checkpoint_step()) : std::nullopt;
@@ -292,7 +289,7 @@ class RollbackTest : public testing::Test {
   Pending<SaveCheckpointReply> StartSave(uint32_t s = 0, double seconds = 86400) {
     SaveCheckpointRequest request;
     request.set_seconds(seconds);
-    Pending<SaveCheckpointReply> pending;
+    Pending<SaveCheckpointReply> pending(run_task_);
     servers_[s]->job->SaveCheckpoint(request, pending.done());
     return pending;
   }
@@ -305,7 +302,7 @@ class RollbackTest : public testing::Test {
   absl::StatusOr<RestoreCheckpointReply> Restore(uint64_t step, uint32_t s = 0) {
     RestoreCheckpointRequest request;
     request.set_step(step);
-    Pending<RestoreCheckpointReply> pending;
+    Pending<RestoreCheckpointReply> pending(run_task_);
     servers_[s]->job->RestoreCheckpoint(request, pending.done());
     TickUntil([&] { return pending.ready(); });
     return pending.Get();
@@ -328,7 +325,7 @@ class RollbackTest : public testing::Test {
     JoinRequest request = JoinRequestOf(partition_, worker.number, worker.incarnation, run);
     request.set_planned_examples(planned_examples_);
     request.set_had_begun(worker.had_begun);
-    Pending<JoinReply> pending;
+    Pending<JoinReply> pending(run_task_);
     servers_[s]->job->Join(
         request, [] { return false; }, pending.done());
     return pending;
@@ -342,7 +339,7 @@ class RollbackTest : public testing::Test {
       worker.incarnation = reply->incarnation();
       worker.generation = reply->generation();
       run_ = reply->run();
-      worker.streams.push_back(std::make_unique<TestStream>(*servers_[s]->job));
+      worker.streams.push_back(std::make_unique<TestStream>(*servers_[s]->job, run_task_));
     }
   }
   void LeaveServer(const Worker& worker, uint32_t s) {
@@ -350,7 +347,7 @@ class RollbackTest : public testing::Test {
     request.set_worker(worker.number);
     request.set_incarnation(worker.incarnation);
     request.set_run(run_);
-    Pending<LeaveReply> pending;
+    Pending<LeaveReply> pending(run_task_);
     servers_[s]->job->Leave(request, pending.done());
     ASSERT_TRUE(pending.Get().ok());
   }
@@ -457,7 +454,7 @@ class RollbackTest : public testing::Test {
       request.set_averages(averages);
       for (uint32_t s = 0; s < kServers; ++s) {
         for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
-          Pending<std::vector<MastersChunk>> pending;
+          Pending<std::vector<MastersChunk>> pending(run_task_);
           servers_[s]->job->Masters(request, i, pending.done());
           const std::vector<MastersChunk> chunks = pending.Get().value();
           for (const MastersChunk& chunk : chunks) bytes += chunk.values();
@@ -477,16 +474,15 @@ class RollbackTest : public testing::Test {
   uint64_t planned_examples_ = 0;
   const Partition partition_ =
       Partition::Make({{"w", {64, 64}}, {"v", {64, 64}}, {"b", {3}}}, 4096, kServers).value();
-  ManualClock clock_;
-  JobThreads threads_{1};
+  VirtualTime time_;
+  const std::function<void()> run_task_ = [this] { RunTask(); };
   uint64_t starts_ = 0;
   uint64_t run_ = 0;
   Worker w0_ = {.number = 0};
   Worker w1_ = {.number = 1};
   uint64_t step_ = 0;                        // the next step of worker 0
   std::map<uint64_t, std::string> masters_;  // before each step
-  absl::Mutex mu_;
-  std::set<uint32_t> cut_;  // servers that the lead cannot reach; guarded by mu_
+  std::set<uint32_t> cut_;                   // servers that the lead cannot reach
   std::vector<std::unique_ptr<Server>> servers_;
 };
 
@@ -618,11 +614,11 @@ TEST_F(RollbackTest, ACrashBetweenTheRollbacksOfTwoServersIsRepaired) {
   Train(step + 1);
   Kill(1);
   ASSERT_TRUE(StartServer(1).ok());
-  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted(); ++i) {
+  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted; ++i) {
     TickLead();
-    clock_.Advance(absl::Milliseconds(10));
+    Advance(absl::Milliseconds(10));
   }
-  ASSERT_TRUE(servers_[0]->restart_wanted());
+  ASSERT_TRUE(servers_[0]->restart_wanted);
   Kill(0);
   Kill(1);
   ASSERT_TRUE(StartServer(0).ok());
@@ -715,9 +711,9 @@ TEST_F(RollbackTest, ServersWithoutACommonStepEndTheJob) {
     ASSERT_TRUE(WriteCheckpoint(servers_[1]->files, kFolder, other).ok());
   }
   ASSERT_TRUE(StartServer(1).ok());
-  TickUntil([&] { return !servers_[0]->failed().ok(); });
+  TickUntil([&] { return !servers_[0]->failure.ok(); });
   EXPECT_EQ(
-      servers_[0]->failed().message(),
+      servers_[0]->failure.message(),
       "rollback: the servers have no checkpoint of the same step (expected a common step, got "
       "server 0: 0; server 1: 77)");
 }
@@ -731,10 +727,10 @@ TEST_F(RollbackTest, AServerThatLostItsFolderEndsTheJobOfALeadThatWaits) {
   ASSERT_TRUE(servers_[1]->files.MakeFolder(kFolder).ok());
   ASSERT_TRUE(StartServer(0).ok());
   ASSERT_TRUE(StartServer(1).ok());
-  TickUntil([&] { return !servers_[0]->failed().ok(); });
+  TickUntil([&] { return !servers_[0]->failure.ok(); });
   EXPECT_TRUE(
-      absl::StrContains(std::string(servers_[0]->failed().message()), "server 1 lost its state"))
-      << servers_[0]->failed();
+      absl::StrContains(std::string(servers_[0]->failure.message()), "server 1 lost its state"))
+      << servers_[0]->failure;
 }
 
 TEST_F(RollbackTest, ANewProcessGetsAnIncarnationThatNoEarlierGenerationHasAssigned) {
@@ -788,18 +784,15 @@ TEST_F(RollbackTest, AfterARollbackToTheFirstStepALostWorkerIsMissedForALeaseOnl
   AwaitGeneration(2);
   JoinAll(w0_);
   SendReads(w0_, 0);
-  clock_.Advance(lease_ / 2);
+  Advance(lease_ / 2);
   JoinAll(w0_);
   SendReads(w0_, 0);
-  clock_.Advance(lease_ / 2 + absl::Seconds(1));
+  Advance(lease_ / 2 + absl::Seconds(1));
   for (uint32_t s = 0; s < kServers; ++s) {
     Tick(s);
-    bool open = false;  // the strands open the shards later
-    for (int i = 0; i < kMostTicks && !open; ++i) {
-      const StatusReply status = Status(s);
-      open = std::ranges::all_of(status.shards(), [](const auto& shard) { return shard.open(); });
-    }
-    ASSERT_TRUE(open) << "server " << s;
+    RunDueTasks();
+    const StatusReply status = Status(s);
+    for (const auto& shard : status.shards()) EXPECT_TRUE(shard.open()) << "server " << s;
   }
   AwaitParameters(w0_, 0);
 }
@@ -810,9 +803,7 @@ TEST_F(RollbackTest, AStoppedRunGoesOnFromItsLastStep) {
   Train(7);
   Leave(w0_);
   for (uint32_t s = 0; s < kServers; ++s) {
-    absl::Notification stopped;
-    servers_[s]->job->Stop([&stopped] { stopped.Notify(); });
-    stopped.WaitForNotification();
+    Stop(s);
     Remove(s);
     EXPECT_TRUE(HasStep(s, 7)) << s;
   }
@@ -844,11 +835,7 @@ class ResumedRunTest : public RollbackTest, public testing::WithParamInterface<D
     }
   }
   void StopServers() {
-    for (uint32_t s = 0; s < kServers; ++s) {
-      absl::Notification stopped;
-      servers_[s]->job->Stop([&stopped] { stopped.Notify(); });
-      stopped.WaitForNotification();
-    }
+    for (uint32_t s = 0; s < kServers; ++s) Stop(s);
     for (uint32_t s = 0; s < kServers; ++s) Remove(s);
   }
   // Starts the servers of a run that was stopped in order, up to where its workers can join.
@@ -955,7 +942,7 @@ TEST_P(ResumedRunTest, NewProcessesOfAKilledRunWaitForEachOther) {
     return false;
   };
   TickUntil([&] { return waits(w0_) && waits(w1_); });
-  clock_.Advance(lease_ + absl::Milliseconds(1));
+  Advance(lease_ + absl::Milliseconds(1));
   TickUntil([&] { return joins[0].ready() && joins[1].ready(); });
   for (Worker* worker : {&w0_, &w1_}) {
     const absl::StatusOr<JoinReply> reply = joins[worker->number].Get();
@@ -965,7 +952,7 @@ TEST_P(ResumedRunTest, NewProcessesOfAKilledRunWaitForEachOther) {
   JoinAll(w0_);
   SendReads(w0_, step);
   Masters();  // the shards have applied the reads
-  clock_.Advance(absl::Seconds(3));
+  Advance(absl::Seconds(3));
   for (uint32_t s = 0; s < kServers; ++s) {
     Tick(s);
     EXPECT_GT(w0_.streams[s]->NextWaiting().wanted, 0u) << "server " << s;
@@ -1100,7 +1087,7 @@ TEST_F(RollbackTest, AfterARollbackANewWorkerIsDealtExamplesSoon) {
     request.set_incarnation(w0_.incarnation);
     request.set_epoch(epoch);
     request.set_dealt_until(dealt_until);
-    Pending<HeartbeatReply> reply;
+    Pending<HeartbeatReply> reply(run_task_);
     servers_[0]->job->Heartbeat(request, reply.done());
     return reply.Get().value();
   };
@@ -1114,7 +1101,7 @@ TEST_F(RollbackTest, AfterARollbackANewWorkerIsDealtExamplesSoon) {
   Resume(0);
   ScaleRequest scale;
   scale.set_workers(2);
-  Pending<ScaleReply> scaled;
+  Pending<ScaleReply> scaled(run_task_);
   servers_[0]->job->Scale(scale, scaled.done());
   ASSERT_TRUE(scaled.Get().ok());
   JoinAll(w1_);
@@ -1123,24 +1110,19 @@ TEST_F(RollbackTest, AfterARollbackANewWorkerIsDealtExamplesSoon) {
 }
 
 TEST_F(RollbackTest, ALeadThatIsKilledWhileAnotherServerWritesItsFirstCheckpointGoesOn) {
-  absl::Notification written;
   StartServers();
-  servers_[1]->files.BeforeSync([&written] { written.WaitForNotification(); });
+  servers_[1]->is_disk_held = true;
   JoinAll(w0_);
   SendReads(w0_, 0, /*seed=*/true);
   AwaitParameters(w0_, 0);
   TickUntil([&] { return HasStep(0, 0); });
   Kill(0);
   ASSERT_TRUE(StartServer(0).ok());
-  for (int i = 0; i < 300; ++i) {
-    TickLead();
-    clock_.Advance(absl::Milliseconds(10));
-  }
-  EXPECT_TRUE(servers_[0]->failed().ok()) << servers_[0]->failed();
-  written.Notify();
+  RunTicks(300);
+  EXPECT_TRUE(servers_[0]->failure.ok()) << servers_[0]->failure;
+  servers_[1]->is_disk_held = false;
   AwaitGeneration(2);
   Resume(0);
-  servers_[1]->files.BeforeSync([] {});
 }
 
 TEST_F(RollbackTest, ALeadWhoseClockWasSetBackChangesTheMode) {
@@ -1153,7 +1135,7 @@ TEST_F(RollbackTest, ALeadWhoseClockWasSetBackChangesTheMode) {
   for (const uint32_t slack : {3, 4}) {
     Kill(0);
     ASSERT_TRUE(StartServer(0).ok());
-    TickTogether(3);  // passes the rule on
+    RunTicks(3);  // passes the rule on
     request.mutable_consistency()->set_slack(slack);
     const auto reply = SetMode(request);
     EXPECT_TRUE(reply.ok()) << reply.status();
@@ -1171,12 +1153,12 @@ TEST_F(RollbackTest, ALeadForgetsNoReductionAndNoDrain) {
     JoinAll(w1_);
     DrainRequest drain;
     drain.set_worker(0);
-    Pending<DrainReply> drained;
+    Pending<DrainReply> drained(run_task_);
     servers_[0]->job->Drain(drain, drained.done());
     ASSERT_TRUE(drained.Get().ok());
     ScaleRequest scale;
     scale.set_workers(1);
-    Pending<ScaleReply> scaled;
+    Pending<ScaleReply> scaled(run_task_);
     servers_[0]->job->Scale(scale, scaled.done());
     ASSERT_TRUE(scaled.Get().ok());
     Kill(0);
@@ -1187,7 +1169,7 @@ TEST_F(RollbackTest, ALeadForgetsNoReductionAndNoDrain) {
       HeartbeatRequest request;
       request.set_worker(worker->number);
       request.set_incarnation(worker->incarnation);
-      Pending<HeartbeatReply> reply;
+      Pending<HeartbeatReply> reply(run_task_);
       servers_[0]->job->Heartbeat(request, reply.done());
       EXPECT_TRUE(reply.Get()->retired()) << rule << ", worker " << worker->number;
     }
@@ -1200,19 +1182,19 @@ TEST_F(RollbackTest, AReductionAndADrainThatCannotBeStoredAreRefused) {
   BeginBeforeTheOtherWorker();
   servers_[0]->files.SetFreeBytes(0);
   DrainRequest drain;
-  Pending<DrainReply> drained;
+  Pending<DrainReply> drained(run_task_);
   drain.set_worker(0);
   servers_[0]->job->Drain(drain, drained.done());
   EXPECT_TRUE(absl::IsResourceExhausted(drained.Get().status()));
   ScaleRequest scale;
   scale.set_workers(1);
-  Pending<ScaleReply> scaled;
+  Pending<ScaleReply> scaled(run_task_);
   servers_[0]->job->Scale(scale, scaled.done());
   EXPECT_TRUE(absl::IsResourceExhausted(scaled.Get().status()));
   EXPECT_EQ(Status(0).target_workers(), 2u);
   HeartbeatRequest request;
   request.set_incarnation(w0_.incarnation);
-  Pending<HeartbeatReply> reply;
+  Pending<HeartbeatReply> reply(run_task_);
   servers_[0]->job->Heartbeat(request, reply.done());
   EXPECT_FALSE(reply.Get()->retired());
 }
@@ -1231,10 +1213,7 @@ TEST_F(RollbackTest, InAsyncALeadForgetsNoDeal) {
   };
   // A deal that cannot be stored is not announced.
   servers_[0]->files.SetFreeBytes(0);
-  for (int i = 0; i < 300; ++i) {
-    TickLead();
-    clock_.Advance(absl::Milliseconds(10));
-  }
+  RunTicks(300);
   EXPECT_TRUE(deals_of().empty());
   servers_[0]->files.SetFreeBytes(1 << 20);
   TickUntil([&] { return !deals_of().empty(); });
@@ -1348,7 +1327,7 @@ TEST_F(RollbackTest, ALeadThatIsKilledBeforeItAdmitsAServerAdmitsItLater) {
   durability_ = Durability::kLog;
   StartServers();
   SetReachable(1, false);
-  Pending<JoinReply> pending;
+  Pending<JoinReply> pending(run_task_);
   servers_[0]->job->Join(
       JoinRequestOf(partition_, 0, 0, 0), [] { return false; }, pending.done());
   while (Status(0).log_records() == 0) {
@@ -1364,7 +1343,7 @@ TEST_F(RollbackTest, ALeadThatIsKilledBeforeItAdmitsAServerAdmitsItLater) {
 TEST_F(RollbackTest, AnOperatorGetsACheckpointOfTheNextAnnouncedStep) {
   StartServers();
   Begin();
-  TickTogether(100);  // both servers answer the lead once
+  RunTicks(100);  // both servers answer the lead once
   Train(3);
   Pending<SaveCheckpointReply> first = StartSave();
   TickUntil([&] { return AnnouncedStep().has_value(); });
@@ -1386,7 +1365,7 @@ TEST_F(RollbackTest, AnOperatorGetsACheckpointOfTheNextAnnouncedStep) {
 TEST_F(RollbackTest, AnOperatorGetsACheckpointOfAFinishedJob) {
   StartServers();
   Begin();
-  TickTogether(100);  // both servers answer the lead once
+  RunTicks(100);  // both servers answer the lead once
   Train(3);
   EXPECT_GT(Announce(), 3u) << "no worker reaches this step";
   Leave(w0_);
@@ -1421,7 +1400,7 @@ TEST_F(RollbackTest, ACheckpointThatCannotBeMadeNamesTheServerAndTheCause) {
   EXPECT_EQ(Save().status(), absl::FailedPreconditionError(
                                  "there are no parameters to save: no worker has joined yet"));
   Begin();
-  TickTogether(100);  // both servers answer the lead once
+  RunTicks(100);  // both servers answer the lead once
   EXPECT_TRUE(absl::IsInvalidArgument(StartSave(/*s=*/1).Get().status())) << "not the lead";
   EXPECT_TRUE(absl::IsInvalidArgument(StartSave(0, /*seconds=*/0).Get().status()));
   SetReachable(1, false);
@@ -1430,7 +1409,7 @@ TEST_F(RollbackTest, ACheckpointThatCannotBeMadeNamesTheServerAndTheCause) {
 
   Pending<SaveCheckpointReply> late = StartSave(0, /*seconds=*/60);
   const uint64_t step = *AnnouncedStep();
-  clock_.Advance(absl::Seconds(60));
+  Advance(absl::Seconds(60));
   TickUntil([&] { return late.ready(); });
   EXPECT_EQ(late.Get().status(),
             absl::DeadlineExceededError(
@@ -1555,13 +1534,13 @@ TEST_F(RollbackTest, ALeadThatIsKilledWithinAReturnCompletesIt) {
   Train(second + 1);
   RestoreCheckpointRequest request;
   request.set_step(first);
-  Pending<RestoreCheckpointReply> pending;
+  Pending<RestoreCheckpointReply> pending(run_task_);
   servers_[0]->job->RestoreCheckpoint(request, pending.done());
-  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted(); ++i) {
+  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted; ++i) {
     TickLead();
-    clock_.Advance(absl::Milliseconds(10));
+    Advance(absl::Milliseconds(10));
   }
-  ASSERT_TRUE(servers_[0]->restart_wanted());
+  ASSERT_TRUE(servers_[0]->restart_wanted);
   EXPECT_TRUE(pending.Get().ok());
   EXPECT_TRUE(HasStep(1, second)) << "server 1 has not gone back yet";
   Kill(0);
@@ -1601,10 +1580,7 @@ TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpoint
   std::unique_ptr<Job> zombie;
   std::unique_ptr<TestStream> zombie_stream = std::move(w0_.streams[0]);
   const uint64_t zombie_epoch = servers_[0]->epoch;
-  {
-    absl::MutexLock lock(&mu_);
-    zombie = std::move(servers_[0]->job);
-  }
+  zombie = std::move(servers_[0]->job);
   ASSERT_TRUE(StartServer(0).ok());
   AwaitGeneration(2);
   const std::string rolled_back = Masters();
@@ -1616,7 +1592,7 @@ TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpoint
   follow.set_run(run_);
   follow.set_generation(1);
   follow.set_checkpoint_step(step);
-  Pending<FollowReply> followed;
+  Pending<FollowReply> followed(run_task_);
   servers_[1]->job->Follow(follow, followed.done());
   EXPECT_EQ(followed.Get().status().message(),
             "generation: an older one (expected at least 2, got 1)");
@@ -1625,7 +1601,7 @@ TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpoint
   order.set_run(run_);
   order.set_generation(2);
   order.set_step(step);
-  Pending<RollbackReply> ordered;
+  Pending<RollbackReply> ordered(run_task_);
   servers_[1]->job->Rollback(order, ordered.done());
   EXPECT_EQ(ordered.Get().status().code(), absl::StatusCode::kFailedPrecondition);
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,10 +25,15 @@
 
 namespace thinwire {
 
-// The worker's side of a stream that calls the job directly, without a network.
+// Runs one task of the jobs under test. For jobs whose executors run only when the test says so;
+// null if they have threads.
+using RunTask = std::function<void()>;
+
+// The worker's side of a stream that calls the job directly, without a network. Its functions block
+// until threads have done what they wait for, or call RUN_TASK until it is done.
 class TestStream {
  public:
-  explicit TestStream(Job& job) {
+  explicit TestStream(Job& job, RunTask run_task = nullptr) : run_task_(std::move(run_task)) {
     StreamLink link;
     link.read = [this] {
       absl::MutexLock lock(&mu_);
@@ -49,17 +55,14 @@ class TestStream {
   }
   ~TestStream() {
     session_->OnBroken();
-    absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](TestStream* w) { return w->end_.has_value(); }, this));
+    Await([this] { return end_.has_value(); });
   }
 
-  // Blocks until the server requests a frame, then passes BYTES to the server.
+  // Waits until the server requests a frame, then passes BYTES to the server.
   void Send(const ByteChain& bytes) {
+    AwaitRead();
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(
-          +[](TestStream* w) { return w->reads_ > 0; }, this));
       --reads_;
     }
     session_->OnFrame(bytes);
@@ -71,19 +74,16 @@ class TestStream {
     absl::MutexLock lock(&mu_);
     return reads_ > 0;
   }
-  // Blocks until the server requests a frame.
+  // Waits until the server requests a frame.
   void AwaitRead() {
-    absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](TestStream* w) { return w->reads_ > 0; }, this));
+    Await([this] { return reads_ > 0; });
   }
   absl::Status AwaitEnd() {
+    Await([this] { return end_.has_value(); });
     absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](TestStream* w) { return w->end_.has_value(); }, this));
     return *end_;
   }
-  // NextVerdict and NextParameters block until an entry of their kind arrives, and return this
+  // NextVerdict and NextParameters wait until an entry of their kind arrives, and return this
   // entry. Other entries stay queued.
   VerdictEntry NextVerdict() { return Next(&ServerFrame::verdicts, verdicts_); }
   ParametersEntry NextParameters() { return Next(&ServerFrame::parameters, parameters_); }
@@ -97,12 +97,24 @@ class TestStream {
   }
 
  private:
+  // Waits until IS_DONE returns true, which is called with mu_ held.
+  void Await(const std::function<bool()>& is_done) {
+    absl::MutexLock lock(&mu_);
+    if (run_task_ == nullptr) {
+      mu_.Await(absl::Condition(&is_done));
+      return;
+    }
+    while (!is_done()) {
+      mu_.Unlock();
+      run_task_();
+      mu_.Lock();
+    }
+  }
   template <typename Entry>
   Entry Next(std::vector<Entry> ServerFrame::*, std::deque<Entry>& queue) {
-    absl::MutexLock lock(&mu_);
     while (queue.empty()) {
-      mu_.Await(absl::Condition(
-          +[](TestStream* w) { return !w->frames_.empty(); }, this));
+      Await([this] { return !frames_.empty(); });
+      absl::MutexLock lock(&mu_);
       const ServerFrame frame = std::move(frames_.front());
       frames_.pop_front();
       verdicts_.insert(verdicts_.end(), frame.verdicts.begin(), frame.verdicts.end());
@@ -114,6 +126,7 @@ class TestStream {
     return entry;
   }
 
+  const RunTask run_task_;
   absl::Mutex mu_;
   int reads_ = 0;
   std::deque<ServerFrame> frames_;
@@ -147,10 +160,12 @@ inline ByteChain Payload(const std::vector<float>& values) {
   return ByteChain(std::move(bytes));
 }
 
-// The reply of an asynchronous call to the job.
+// The reply of an asynchronous call to the job. It waits as TestStream does.
 template <typename Reply>
 class Pending {
  public:
+  explicit Pending(RunTask run_task = nullptr) : run_task_(std::move(run_task)) {}
+
   Job::Done<Reply> done() {
     return [state = state_](absl::StatusOr<Reply> reply) {
       state->reply = std::move(reply);
@@ -159,6 +174,7 @@ class Pending {
   }
   bool ready() const { return state_->ready.HasBeenNotified(); }
   absl::StatusOr<Reply> Get() {
+    while (run_task_ != nullptr && !ready()) run_task_();
     state_->ready.WaitForNotification();
     return state_->reply;
   }
@@ -168,6 +184,7 @@ class Pending {
     absl::Notification ready;
     absl::StatusOr<Reply> reply;
   };
+  RunTask run_task_;
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
