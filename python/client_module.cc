@@ -11,6 +11,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -249,6 +250,35 @@ class PyClient {
     return owned_->client().state().IsDue();
   }
 
+  // Draining::AwaitCommonStop, Start and ResidualNorm, between two steps.
+  std::optional<uint64_t> AwaitCommonStop(double seconds) {
+    CheckBetweenSteps("await_common_stop");
+    const absl::StatusOr<std::optional<Step>> step = Run<absl::StatusOr<std::optional<Step>>>(
+        [longest = absl::Seconds(seconds)](Client& client) {
+          return client.draining().AwaitCommonStop(longest);
+        });
+    Check(step.status());
+    return step->has_value() ? std::optional((*step)->value) : std::nullopt;
+  }
+
+  bool StartDrain(double step_seconds) {
+    CheckBetweenSteps("start_drain");
+    const absl::StatusOr<bool> starts =
+        Run<absl::StatusOr<bool>>([compute_time = absl::Seconds(step_seconds)](Client& client) {
+          return client.draining().Start(compute_time);
+        });
+    Check(starts.status());
+    return *starts;
+  }
+
+  double ResidualNorm() {
+    CheckBetweenSteps("residual_norm");
+    const absl::StatusOr<double> norm = Run<absl::StatusOr<double>>(
+        [](Client& client) { return client.draining().ResidualNorm(); });
+    Check(norm.status());
+    return *norm;
+  }
+
   void Stop() {
     CheckProcess();
     if (!owned_->closed()) owned_->client().Stop();
@@ -304,6 +334,11 @@ class PyClient {
     std::vector<uint32_t> numbers;
     for (const WorkerId worker : owned_->client().members().live()) numbers.push_back(worker.value);
     return numbers;
+  }
+
+  bool retired() {
+    CheckOpen();
+    return owned_->client().members().retired();
   }
 
   std::string waiting() {
@@ -555,6 +590,14 @@ NB_MODULE(_client, module) {
           "calls.")
       .def("save_state", &PyClient::SaveState,
            "Saves the residuals in the state folder. Call it between two steps.")
+      .def("await_common_stop", &PyClient::AwaitCommonStop, "seconds"_a,
+           "After stop(): returns the step before which all live workers stop, or None if some of "
+           "them go on, or if they do not agree within SECONDS.")
+      .def("start_drain", &PyClient::StartDrain, "step_seconds"_a,
+           "After stop(): returns whether there is a residual, which the next step will empty. "
+           "STEP_SECONDS is the usual time of a step.")
+      .def("residual_norm", &PyClient::ResidualNorm,
+           "Returns the L1 norm of the gradient values that no server is known to have.")
       .def("leave", &PyClient::Leave, "Leaves every server.")
       .def("stop", &PyClient::Stop, "Ends the waits of the training thread early.")
       .def("close", &PyClient::Close,
@@ -581,6 +624,7 @@ NB_MODULE(_client, module) {
       .def_prop_ro("state_is_due", &PyClient::StateIsDue,
                    "Whether the servers make a checkpoint of the next step, so that save_state is "
                    "due.")
+      .def_prop_ro("retired", &PyClient::retired, "Whether an operator has removed this worker.")
       .def_prop_ro("rolled_back", &PyClient::rolled_back,
                    "Whether the servers continue from an earlier step.")
       .def_prop_ro("joined", &PyClient::joined, "Whether join has succeeded.")

@@ -18,6 +18,8 @@
 namespace thinwire {
 namespace {
 
+constexpr char kGroup[] = "parameter_group";
+
 bool InTask(const Field& field) { return field.path.front()->name() == "task"; }
 
 // Returns the field of SETTING. Errors: InvalidArgument "learning_rat: unknown setting (did you mean
@@ -30,7 +32,7 @@ absl::StatusOr<Field> FieldOf(const JobSetting& setting, const std::vector<Field
         setting.place, ": describes the task of the C++ worker (expected that the Python program ",
         "chooses its model, data and number of steps, got a value)"));
   }
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> known = {kGroup};
   for (const Field& field : fields) known.push_back(field.name());
   const std::string nearest = DidYouMean(setting.name, known);
   return absl::InvalidArgumentError(
@@ -38,7 +40,20 @@ absl::StatusOr<Field> FieldOf(const JobSetting& setting, const std::vector<Field
                    nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
 }
 
+// Replaces the groups of CONFIG by those of SETTING, whose values are their fields in text format.
+absl::Status ReplaceGroups(const JobSetting& setting, JobConfig& config) {
+  config.clear_parameter_group();
+  for (size_t i = 0; i < setting.values.size(); ++i) {
+    ASSIGN_OR_RETURN(const JobText group,
+                     ParseJobText(absl::StrCat(kGroup, " { ", setting.values[i], " }"),
+                                  absl::StrCat(setting.place, "[", i, "]")));
+    config.MergeFrom(group.config);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Apply(const JobSetting& setting, const std::vector<Field>& fields, JobText& text) {
+  if (setting.name == kGroup) return ReplaceGroups(setting, text.config);
   ASSIGN_OR_RETURN(const Field field, FieldOf(setting, fields));
   if (setting.values.size() != 1 && !field.descriptor().is_repeated()) {
     return absl::InvalidArgumentError(absl::StrCat(setting.place, ": wrong value (expected ",

@@ -13,7 +13,8 @@
 namespace thinwire {
 
 // A value for one setting of proto/job.proto, such as {"decay_at", {"0.5", "0.75"}, "decay_at"}. A
-// repeated field may also have one text with all its values, separated by commas.
+// repeated field may also have one text with all its values, separated by commas. The values of
+// parameter_group are the fields of one group each: "match: '*.bias' weight_decay: 0".
 struct JobSetting {
   std::string name;
   std::vector<std::string> values;  // several only for a repeated field

@@ -12,97 +12,21 @@ The servers hold the parameters and run the optimizer. All errors are thinwire.E
 """
 
 import contextlib
-import os
-import sys
 import weakref
 
 import torch
 
-from thinwire import _client
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack, ServerLostError
+from thinwire.local_steps import LocalSteps
+from thinwire.worker import JobWorker, init, trainable_parameters
 
-__all__ = ["DistributedOptimizer", "DivergedError", "Error", "RefusedError", "RolledBack", "ServerLostError", "init"]
-
-# Steps in sequence with a gradient that is not finite, after which training has diverged. The servers ignore such
-# gradients, so the parameters no longer change.
-_LOST_STEPS = 100
-
-_process = None  # the arguments of init(); None before its call
-
-
-def init(worker=None, addresses=None, config=None, credentials=None, insecure=None, state_dir=None):
-    """Sets the settings of this process. An argument that is None has the value of its environment variable.
-
-    Args:
-      worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0.
-      addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES.
-      config: the path of the job file, which the servers read too. THINWIRE_CONFIG. Without it, the job consists of the
-        settings of DistributedOptimizer and of the environment.
-      credentials: the folder with ca.pem, cert.pem and key.pem. THINWIRE_CREDENTIALS; none: plaintext.
-      insecure: allows plaintext to servers on other machines. THINWIRE_INSECURE.
-      state_dir: the folder in which the worker keeps its residuals. THINWIRE_STATE_DIR.
-    """
-    global _process
-    if worker is None:
-        worker = _number("THINWIRE_WORKER" if "THINWIRE_WORKER" in os.environ else "RANK")
-    if not isinstance(worker, int) or worker < 0:
-        raise Error(f"worker: wrong value (expected a whole number from 0, got {worker!r})")
-    if insecure is None:
-        insecure = os.environ.get("THINWIRE_INSECURE", "").lower() in ("1", "true", "yes", "on")
-    _process = {
-        "worker": worker,
-        "addresses": _given(addresses, "THINWIRE_ADDRESSES"),
-        "config": _given(config, "THINWIRE_CONFIG"),
-        "credentials": _given(credentials, "THINWIRE_CREDENTIALS"),
-        "insecure": insecure,
-        "state_dir": _given(state_dir, "THINWIRE_STATE_DIR"),
-    }
-
-
-def _given(value, variable):
-    return os.environ.get(variable, "") if value is None else str(value)
-
-
-def _number(variable):
-    text = os.environ.get(variable, "0")
-    if not text.isdecimal():
-        raise Error(f"{variable}: wrong value (expected a whole number from 0, got {text!r})")
-    return int(text)
-
-
-def _settings(process, arguments):
-    """Returns the settings of the job for _client.Client: defaults, then the environment, then ARGUMENTS.
-
-    Each is a tuple of the name, the list of values, and the place for messages.
-    """
-    settings = []
-    if not process["config"]:
-        # Without a job file, the addresses and torchrun tell the sizes of the job.
-        if process["addresses"]:
-            settings.append(("servers", [str(process["addresses"].count(",") + 1)], "addresses"))
-        if "WORLD_SIZE" in os.environ:
-            settings.append(("workers", [os.environ["WORLD_SIZE"]], "WORLD_SIZE"))
-    for name in _client.setting_names():
-        variable = "THINWIRE_" + name.upper()
-        if variable in os.environ:
-            settings.append((name, [os.environ[variable]], variable))
-    for name, value in arguments.items():
-        values = value if isinstance(value, (list, tuple)) else [value]
-        settings.append((name, [_word(v) for v in values], name))
-    return settings
-
-
-def _word(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)
+__all__ = ["DistributedOptimizer", "DivergedError", "Error", "LocalSteps", "RefusedError", "RolledBack", "ServerLostError",
+           "init"]
 
 
 def _check_parameters(model):
-    """Returns the trainable parameters of MODEL by name. A parameter with several names has its first one."""
-    if not isinstance(model, torch.nn.Module):
-        raise Error(f"model: wrong type (expected torch.nn.Module, got {type(model).__name__})")
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    if not parameters:
-        raise Error("model: no trainable parameter (expected at least one with requires_grad)")
+    """Returns the trainable parameters of MODEL by name, all of which can move into the client's memory."""
+    parameters = trainable_parameters(model)
     for name, p in parameters.items():
         if p.dtype != torch.float32:
             raise Error(f"parameter {name}: wrong type (expected torch.float32, got {p.dtype})")
@@ -116,29 +40,7 @@ def _check_parameters(model):
     return parameters
 
 
-def _write_job(path, text):
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(path + ".tmp", path)
-
-
-def _leave(client):
-    """Leaves the servers and ends the client, also at the end of the process."""
-    if client.closed:
-        return
-    try:
-        if client.in_step:
-            print("thinwire: the process ends within a step, so other workers wait for its lease", file=sys.stderr)
-        elif client.joined:
-            client.save_state()
-            client.leave()
-    except Error as error:
-        print(f"thinwire: {error}", file=sys.stderr)
-    finally:
-        client.close()
-
-
-class DistributedOptimizer:
+class DistributedOptimizer(JobWorker):
     """Replaces the optimizer of a model: the servers apply the updates.
 
     The trainable parameters of MODEL move into the client's memory. Frozen parameters and buffers, such as those of batch
@@ -162,39 +64,20 @@ class DistributedOptimizer:
     """
 
     def __init__(self, model, optimizer=None, lr=None, *, steps=0, examples=1, overlap=True, **settings):
-        if _process is None:
-            raise Error("init: not called (expected thinwire.torch.init() before DistributedOptimizer)")
-        if optimizer is not None:
-            settings["optimizer"] = optimizer
-        if lr is not None:
-            settings["learning_rate"] = lr
-        self.examples = examples
-        self._model = model
-        self._overlap = overlap
         parameters = _check_parameters(model)
-        self._names = list(parameters)
-        self._parameters = list(parameters.values())
-        self._index = {id(p): i for i, p in enumerate(self._parameters)}
-        job = _settings(_process, settings)
-        if "THINWIRE_WRITE_JOB" in os.environ:
-            _write_job(os.environ["THINWIRE_WRITE_JOB"], _client.job_text(_process["config"], job))
-        self._client = _client.Client(
-            settings=job,
-            tensors=[(name, list(p.shape)) for name, p in parameters.items()],
-            planned_steps=steps,
-            examples=examples,
-            **_process,
-        )
+        super().__init__(model, parameters, optimizer, lr, steps, examples, settings)
+        self._overlap = overlap
         self._sync = True  # False within no_sync()
         self._given = {}  # index of a parameter -> its gradient and the gradient's version, in this step
         self._backward_ran = False
         self._error = None  # of the backward pass
-        self._lost_steps = 0
-        self._nonfinite = 0
         self._zeros = None  # the gradient of parameters that a step did not use
         self._hooks = []
-        self._finalizer = weakref.finalize(self, _leave, self._client)
-        self._join()
+        self._join([p.detach().numpy() for p in self._parameters])
+        for p, replica in zip(self._parameters, self._replicas()):
+            p.data = replica
+        self._mark_changed()
+        self._add_hooks()
 
     # --- the training loop ---
 
@@ -203,7 +86,8 @@ class DistributedOptimizer:
 
         Follows servers that continue from an earlier step: `step_number` is then smaller than before.
 
-        Errors: Error for a missing backward pass, and for changed gradients or parameters; ServerLostError; DivergedError.
+        Errors: Error for a missing backward pass, and for changed gradients or parameters; ServerLostError; DivergedError;
+        SystemExit after SIGTERM and after the removal of this worker.
         """
         if self._error is not None:
             raise self._error
@@ -215,15 +99,12 @@ class DistributedOptimizer:
         for index in range(len(self._parameters)):
             if index not in self._given:
                 self._give(index)
-        try:
-            self._step = self._client.finish_step()
-            self._save_state_if_due()
-        except RolledBack:
-            self._enter()
+        self._finish_step()
         self._given.clear()
         self._backward_ran = False
         self._mark_changed()
         self._watch_divergence()
+        self._leave_if_asked()
 
     def zero_grad(self, set_to_none=True):
         """Removes the gradients, or sets them to zero."""
@@ -255,62 +136,11 @@ class DistributedOptimizer:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
-        self._finalizer()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        self.close()
-
-    # --- the job ---
-
-    @property
-    def step_number(self):
-        """The number of the next step, from 0. It grows by more than 1 if the servers went on without this worker."""
-        return self._step
-
-    @property
-    def live(self):
-        """The numbers of the live workers."""
-        return self._client.live
-
-    @property
-    def counters(self):
-        """Counters since the start, by name: bytes, late pushes, times (docs/metrics.md)."""
-        return self._client.counters
-
-    def exact_parameters(self):
-        """Returns the servers' exact fp32 parameters by name, for load_state_dict(..., strict=False) of another model.
-
-        In mode sync they are those of the model's present step. In the other modes, they may be of several steps.
-        """
-        return self._by_name(self._client.read_masters())
-
-    def average_parameters(self):
-        """Like exact_parameters, but returns the moving averages (setting parameter_average)."""
-        return self._by_name(self._client.read_averages())
+        super().close()
 
     # --- the rest is private ---
 
-    def _by_name(self, arrays):
-        return {name: torch.from_numpy(array) for name, array in zip(self._names, arrays)}
-
-    def _join(self):
-        self._initial = [p.detach().numpy() for p in self._parameters]
-        try:
-            self._enter()
-        except RefusedError as error:
-            if "first values" not in str(error):
-                raise
-            raise RefusedError(
-                f"{error}; all workers need the same model and seed, for example torch.manual_seed(0)"
-            ) from None
-        if not self._client.durable:
-            self._initial = None  # no rollback will need them
-        for index, p in enumerate(self._parameters):
-            p.data = torch.from_numpy(self._client.replica(index))
-        self._mark_changed()
+    def _add_hooks(self):
         this = weakref.ref(self)
         self._accumulators = []  # autograd keeps the node of a parameter only as long as it is referenced
         for index, p in enumerate(self._parameters):
@@ -325,26 +155,6 @@ class DistributedOptimizer:
                 accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
                 self._accumulators.append(accumulator)
                 self._hooks.append(accumulator.register_hook(on_gradient))
-
-    def _enter(self):
-        """Joins, and joins again as long as the servers go back to an earlier step meanwhile."""
-        while True:
-            try:
-                self._step = self._client.join(self._initial)
-                self._client.wait_all()
-                return
-            except RolledBack:
-                continue
-
-    def _save_state_if_due(self):
-        if not self._client.state_is_due:
-            return
-        try:
-            self._client.save_state()
-        except RolledBack:
-            raise
-        except Error as error:  # such as a full disk: the states of earlier steps remain
-            print(f"thinwire: state not saved: {error}", file=sys.stderr)
 
     def _on_gradient(self, index):
         self._backward_ran = True
@@ -385,11 +195,7 @@ class DistributedOptimizer:
                     f"gradient of {self._names[index]}: changed between backward() and step() (expected no change, because "
                     "backward() has sent it; clip with the setting clip_norm, or use overlap=False)"
                 )
-        for name, p in self._model.named_parameters():
-            if p.requires_grad and id(p) not in self._index:
-                raise Error(
-                    f"parameter {name}: new (expected the parameters that the model had when DistributedOptimizer was made)"
-                )
+        self._check_known_parameters()
         for name, p, address, version in zip(self._names, self._parameters, self._addresses, self._versions):
             if p.data_ptr() != address:
                 raise Error(
@@ -409,13 +215,3 @@ class DistributedOptimizer:
                 p.view(-1)[:0].zero_()  # counts as a change and writes nothing
         self._addresses = [p.data_ptr() for p in self._parameters]
         self._versions = [p._version for p in self._parameters]
-
-    def _watch_divergence(self):
-        nonfinite = self._client.counters["nonfinite_gradients"]
-        self._lost_steps = self._lost_steps + 1 if nonfinite > self._nonfinite else 0
-        self._nonfinite = nonfinite
-        if self._lost_steps >= _LOST_STEPS:
-            raise DivergedError(
-                f"step {self._step}: a gradient of each of the last {_LOST_STEPS} steps is infinite or NaN (expected finite "
-                "gradients; a smaller learning rate may help)"
-            )

@@ -1,5 +1,6 @@
 """Trains a model with real servers and several Python workers in every mode, through faults and interruptions."""
 
+import glob
 import os
 import re
 import signal
@@ -108,6 +109,41 @@ class ClusterTest(unittest.TestCase):
         for result in results:
             self.assertEqual(result["counters"]["rollbacks"], 1)
             self.expect_equal(result["parameters"], expected, 1e-5)
+
+    def end_of(self, process):
+        """Returns the exit code of a worker and what it has reported."""
+        _, errors = process.communicate(timeout=60)
+        return process.returncode, errors
+
+    def test_a_worker_that_is_asked_to_stop_sends_its_residual_and_the_other_one_goes_on(self):
+        with jobs.Servers(workers=2, learning_rate=worker.RATE, push="topk", density=0.01, lease_seconds=30) as servers:
+            processes = [servers.worker("train", w, steps=60, step_seconds=0.02) for w in range(2)]
+            for process in processes:
+                self.assertEqual(process.stdout.readline(), "training\n")
+            time.sleep(0.3)
+            processes[1].send_signal(signal.SIGTERM)
+            code, errors = self.end_of(processes[1])
+            other = jobs.result_of(processes[0])
+        self.assertEqual(code, 75, errors)
+        self.assertRegex(errors, r"thinwire: SIGTERM: worker 1 leaves before step \d+\n")
+        self.assertNotIn("residual", errors)
+        self.assertEqual(other["step"], 60)
+
+    def test_workers_that_are_all_asked_to_stop_leave_before_the_same_step_and_keep_their_residuals(self):
+        with jobs.Servers(workers=2, learning_rate=worker.RATE, push="topk", density=0.01, durability="checkpoint") as servers:
+            folder = servers.state_dir
+            processes = [servers.worker("train", w, steps=1000, step_seconds=0.02, state_dir=folder) for w in range(2)]
+            for process in processes:
+                self.assertEqual(process.stdout.readline(), "training\n")
+            time.sleep(0.3)
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+            ends = [self.end_of(process) for process in processes]
+            saved = sorted(os.path.relpath(path, folder) for n in range(2) for path in glob.glob(f"{folder}/worker-{n}/residuals-*"))
+        steps = {re.search(r"leaves before step (\d+)\n", errors).group(1) for _, errors in ends}
+        self.assertEqual(([code for code, _ in ends], len(steps)), ([75, 75], 1), ends)
+        for number in range(2):
+            self.assertIn(f"worker-{number}/residuals-{min(steps)}", saved)
 
     def test_control_c_ends_a_wait_for_another_worker(self):
         with jobs.Servers(workers=2, learning_rate=worker.RATE) as servers:

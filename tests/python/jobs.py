@@ -11,12 +11,12 @@ SERVER = os.path.abspath("server/server")
 sys.path.insert(0, PACKAGE)
 
 from thinwire import _client  # noqa: E402
+from thinwire.worker import settings_of  # noqa: E402
 
 
 def job_text(settings):
     """Returns the job file of SETTINGS, such as {"mode": "async"}."""
-    return _client.job_text("", [(name, [str(value).lower() if value in (True, False) else str(value)], name)
-                                 for name, value in settings.items()])
+    return _client.job_text("", settings_of(settings))
 
 
 class Servers:

@@ -13,7 +13,7 @@ import torch  # noqa: E402
 
 import thinwire  # noqa: E402
 import thinwire.torch as tw  # noqa: E402
-from thinwire import _client  # noqa: E402
+from thinwire import _client, worker  # noqa: E402
 
 F = torch.nn.functional
 
@@ -78,12 +78,13 @@ def backward(model, step=0):
 class EqualityTest(unittest.TestCase):
     """One worker with fp32 codecs does what the optimizer of PyTorch does."""
 
-    def compare(self, make_model, run_step, overlap=True, optimizer="momentum", plain=None, steps=12, tolerance=1e-6):
+    def compare(self, make_model, run_step, overlap=True, optimizer="momentum", plain=None, steps=12, tolerance=1e-6,
+                **settings):
         """Trains two models with RUN_STEP(model, optimizer, step), and compares all their parameters and buffers."""
         ours, theirs = make_model(), make_model()
         plain = plain or (lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9))
         plain_optimizer = plain([p for p in theirs.parameters() if p.requires_grad])
-        with Job(ours, overlap=overlap, optimizer=optimizer) as distributed:
+        with Job(ours, overlap=overlap, optimizer=optimizer, **settings) as distributed:
             for step in range(steps):
                 run_step(ours, distributed, step)
                 run_step(theirs, plain_optimizer, step)
@@ -105,6 +106,14 @@ class EqualityTest(unittest.TestCase):
     def test_adam(self):
         self.compare(small_model, self.usual_step, optimizer="adam", tolerance=1e-5,
                      plain=lambda parameters: torch.optim.Adam(parameters, lr=0.1))
+
+    def test_parameter_groups(self):
+        def plain(parameters):
+            return torch.optim.SGD(
+                [{"params": parameters[0::2], "weight_decay": 0.1}, {"params": parameters[1::2], "lr": 0.05}], lr=0.1, momentum=0.9)
+
+        self.compare(small_model, self.usual_step, plain=plain, weight_decay=0.1,
+                     parameter_group=[{"match": "*.bias", "weight_decay": 0, "learning_rate_factor": 0.5}])
 
     def test_tied_frozen_unused_and_scalar_parameters_and_batch_norm(self):
         before = OddModel()
@@ -227,6 +236,20 @@ class BehaviourTest(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
                 loss.backward()
 
+    def test_a_thousand_steps_need_no_more_memory(self):
+        def resident_bytes():
+            with open("/proc/self/statm", encoding="ascii") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        model = small_model()
+        with Job(model) as optimizer:
+            for step in range(200):
+                EqualityTest.usual_step(model, optimizer, step)
+            before = resident_bytes()
+            for step in range(200, 1200):
+                EqualityTest.usual_step(model, optimizer, step)
+            self.assertLess(resident_bytes() - before, 4 << 20)
+
     def test_a_run_whose_gradients_stay_infinite_has_diverged(self):
         model = small_model()
         with Job(model) as optimizer, self.assertRaisesRegex(thinwire.DivergedError, "last 100 steps is infinite or NaN"):
@@ -288,12 +311,12 @@ class MistakesTest(unittest.TestCase):
         return self.assertRaisesRegex(kind, text)
 
     def test_init_is_missing(self):
-        before, tw._process = tw._process, None
+        before, worker._process = worker._process, None
         try:
             with self.expect(r"init: not called"):
                 tw.DistributedOptimizer(small_model())
         finally:
-            tw._process = before
+            worker._process = before
 
     def test_settings(self):
         tw.init(worker=0, addresses="127.0.0.1:9")
@@ -306,6 +329,10 @@ class MistakesTest(unittest.TestCase):
             ({"push": "adaptive", "durability": "checkpoint"}, "push: not available in Python"),
             ({"schedule": "noise_scale", "workers": 2}, "schedule: not available in Python"),
             ({"schedule": "cosine"}, "steps: missing"),
+            ({"parameter_groups": [{}]}, r"parameter_groups: unknown setting \(did you mean parameter_group\?\)"),
+            ({"parameter_group": "*.bias"}, r"parameter_group: wrong value \(expected a dict .*got '\*.bias'"),
+            ({"parameter_group": [{"match": "a"}, {"mach": 1}]}, r"parameter_group\[1\]:1:\d+: mach: unknown field"),
+            ({"parameter_group": {"match": "*.bias", "weight_decay": -1}}, r"parameter_group\[0\].weight_decay: out of range"),
             ({"workers": 2, "max_workers": 2, "learning_rate": [1, 2]}, "learning_rate: wrong value .* got 2 values"),
             ({"servers": 2}, r"^addresses: wrong number of servers \(expected 2"),
             ({"schedule": "step", "decay_at": "0.5,2"}, r"decay_at: out of range \(expected 0 to 1, got 2\)"),

@@ -1,4 +1,4 @@
-"""The worker processes of torch_test.py: worker.py SCENARIO SETTINGS ARGUMENTS, with the last two as JSON."""
+"""The worker processes of the tests: worker.py SCENARIO SETTINGS ARGUMENTS, with the last two as JSON."""
 
 import json
 import os
@@ -35,14 +35,14 @@ def values_of(model):
     return [p.detach().flatten().tolist() for p in model.parameters()]
 
 
-def train(settings, steps=STEPS, pause_at=None, step_seconds=0):
+def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None):
     """Trains the model and prints its parameters, the last loss and the counters.
 
     Reads a line of input at step PAUSE_AT. Every step takes at least STEP_SECONDS; if that is not 0, prints a line before the
     first step.
     """
     model = make_model()
-    tw.init()
+    tw.init(state_dir=state_dir)
     settings = dict(settings)
     optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer", "sgd"), settings.pop("learning_rate"), **settings)
     if step_seconds:
@@ -61,6 +61,27 @@ def train(settings, steps=STEPS, pause_at=None, step_seconds=0):
     optimizer.close()
     print(json.dumps({"parameters": values_of(model), "loss": loss.item(), "step": optimizer.step_number,
                       "counters": counters}))
+
+
+def train_locally(settings, exchanges, every, seconds=0):
+    """Trains with LocalSteps. Every exchange takes at least SECONDS; if that is not 0, prints a line before the first."""
+    model = make_model()
+    tw.init()
+    settings = dict(settings)
+    inner = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
+    optimizer = tw.LocalSteps(model, inner, every, settings.pop("optimizer"), settings.pop("learning_rate"), **settings)
+    if seconds:
+        print("training", flush=True)
+    while optimizer.step_number < exchanges:
+        time.sleep(seconds)
+        first = optimizer.step_number * every
+        for step in range(first, first + every):
+            optimizer.zero_grad()
+            loss_of(model, WORKER, step).backward()
+            optimizer.step()
+    counters = optimizer.counters
+    optimizer.close()
+    print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
 
 
 def wait_for_interrupt(settings):
@@ -116,5 +137,5 @@ def fork(settings):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    {f.__name__: f for f in (train, wait_for_interrupt, join_only, fork)}[sys.argv[1]](
+    {f.__name__: f for f in (train, train_locally, wait_for_interrupt, join_only, fork)}[sys.argv[1]](
         json.loads(sys.argv[2]), **json.loads(sys.argv[3]))

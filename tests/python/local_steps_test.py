@@ -1,0 +1,203 @@
+"""Compares LocalSteps with the same computation in plain PyTorch, and checks its mistakes and rollbacks."""
+
+import contextlib
+import io
+import os
+import time
+import unittest
+
+from tests.python import jobs
+
+os.environ["THINWIRE_ADDRESSES"], os.environ["THINWIRE_WORKER"] = "", "0"
+from tests.python import worker  # noqa: E402
+
+import torch  # noqa: E402
+
+import thinwire  # noqa: E402
+import thinwire.torch as tw  # noqa: E402
+
+EVERY = 4
+
+
+def inner_optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=worker.RATE, momentum=0.9)
+
+
+def local_step(model, optimizer, number, step):
+    optimizer.zero_grad()
+    worker.loss_of(model, number, step).backward()
+    optimizer.step()
+
+
+def plain_training(workers, exchanges, outer_optimizer, every=EVERY):
+    """Returns the parameters of WORKERS workers after EXCHANGES, with the outer optimizer on their mean difference."""
+    model = worker.make_model()
+    outer = outer_optimizer(model.parameters())
+    locals_ = [worker.make_model() for _ in range(workers)]
+    inner = [inner_optimizer(m) for m in locals_]
+    for exchange in range(exchanges):
+        for number in range(workers):
+            locals_[number].load_state_dict(model.state_dict())
+            for step in range(exchange * every, (exchange + 1) * every):
+                local_step(locals_[number], inner[number], number, step)
+        for p, *own in zip(model.parameters(), *(m.parameters() for m in locals_)):
+            p.grad = sum((p - q).detach() for q in own) / workers
+        outer.step()
+    return worker.values_of(model)
+
+
+class Job:
+    """A job of one server and of this process as its only worker. A context manager whose value is the optimizer."""
+
+    def __init__(self, model, inner, every=EVERY, examples=1, **settings):
+        self.servers = jobs.Servers(**{"servers": 1, "workers": 1, "optimizer": "sgd", "learning_rate": 1, **settings})
+        self.model, self.inner, self.every, self.examples = model, inner, every, examples
+
+    def __enter__(self):
+        self.servers.__enter__()
+        tw.init(worker=0, addresses=self.servers.addresses)
+        settings = dict(self.servers.settings)
+        self.optimizer = tw.LocalSteps(self.model, self.inner, self.every, settings.pop("optimizer"),
+                                       settings.pop("learning_rate"), examples=self.examples, **settings)
+        return self.optimizer
+
+    def __exit__(self, kind, error, trace):
+        self.optimizer.close()
+        self.servers.__exit__(kind, error, trace)
+
+
+class LocalStepsTest(unittest.TestCase):
+    def expect_close(self, got, expected, tolerance):
+        self.assertEqual([len(a) for a in got], [16 * 64, 64, 64 * 4, 4])
+        for a, b in zip(got, expected):
+            self.assertLessEqual((torch.tensor(a) - torch.tensor(b)).abs().max().item(), tolerance)
+
+    def train(self, servers, **arguments):
+        processes = [servers.worker("train_locally", w, every=EVERY, **arguments) for w in range(2)]
+        return [jobs.result_of(process) for process in processes]
+
+    def test_two_workers_average_their_parameters(self):
+        with jobs.Servers(workers=2, optimizer="sgd", learning_rate=1) as servers:
+            results = self.train(servers, exchanges=6)
+        expected = plain_training(2, 6, lambda parameters: torch.optim.SGD(parameters, lr=1))
+        for result in results:
+            self.expect_close(result["parameters"], expected, 1e-5)
+            self.assertEqual(result["step"], 6)
+            self.assertEqual(result["counters"]["push_bytes_raw"], 6 * 4 * 1348)
+
+    def test_nesterov_at_the_servers_is_diloco(self):
+        with jobs.Servers(workers=2, optimizer="nesterov", learning_rate=0.7, momentum=0.5) as servers:
+            results = self.train(servers, exchanges=6)
+        expected = plain_training(
+            2, 6, lambda parameters: torch.optim.SGD(parameters, lr=0.7, momentum=0.5, nesterov=True))
+        for result in results:
+            self.expect_close(result["parameters"], expected, 1e-5)
+
+    def test_compressed_exchanges_learn_in_every_mode(self):
+        first = worker.loss_of(worker.make_model(), 0, 0).item()
+        for settings in ({}, {"mode": "async"}, {"mode": "ssp", "slack": 2}, {"mode": "backup", "backup": 1}):
+            with self.subTest(**settings), jobs.Servers(workers=2, optimizer="sgd", learning_rate=0.7, push="fp8_e5m2",
+                                                        pull="bf16", **settings) as servers:
+                result = self.train(servers, exchanges=12)[0]
+                model = worker.make_model()
+                for p, values in zip(model.parameters(), result["parameters"]):
+                    p.data = torch.tensor(values).view(p.shape)
+                self.assertLess(worker.loss_of(model, 0, 0).item(), 0.7 * first)
+
+    def test_workers_follow_servers_that_continue_from_a_checkpoint(self):
+        exchanges = 60
+        with jobs.Servers(workers=2, optimizer="sgd", learning_rate=1, durability="checkpoint",
+                          checkpoint_seconds=0.2) as servers:
+            processes = [servers.worker("train_locally", w, every=EVERY, exchanges=exchanges, seconds=0.04) for w in range(2)]
+            for process in processes:
+                self.assertEqual(process.stdout.readline(), "training\n")
+            deadline = time.monotonic() + 30
+            while not all(os.path.exists(f"{servers.state_dir}/server-{n}/LATEST") for n in range(2)):
+                self.assertLess(time.monotonic(), deadline, "no checkpoint")
+                time.sleep(0.01)
+            servers.kill(1)
+            servers.start(1)
+            results = [jobs.result_of(process) for process in processes]
+        self.assertEqual(results[0]["parameters"], results[1]["parameters"])
+        for result in results:
+            self.assertEqual((result["counters"]["rollbacks"], result["step"]), (1, exchanges))
+
+    def test_sync_exchanges_the_last_steps_and_their_weight_is_the_number_of_their_examples(self):
+        model, plain = worker.make_model(), worker.make_model()
+        inner, plain_inner = inner_optimizer(model), inner_optimizer(plain)
+        with Job(model, inner, examples=32) as optimizer:
+            for step in range(EVERY + 2):
+                local_step(model, optimizer, 0, step)
+                local_step(plain, plain_inner, 0, step)
+            self.assertEqual((optimizer.step_number, optimizer.local_steps), (1, 2))
+            optimizer.sync()
+            self.assertEqual((optimizer.step_number, optimizer.local_steps), (2, 0))
+            exact = optimizer.exact_parameters()
+        for (name, p), q in zip(model.named_parameters(), plain.parameters()):
+            self.assertLessEqual((p - q).abs().max().item(), 1e-5)
+            self.assertTrue(torch.equal(exact[name], p))
+
+    def test_parameters_of_half_precision_and_a_scheduler_of_the_inner_optimizer(self):
+        model = worker.make_model().bfloat16()
+        inner = inner_optimizer(model)
+        scheduler = torch.optim.lr_scheduler.StepLR(inner, 2, gamma=0.5)
+        with Job(model, inner, every=2) as optimizer:
+            addresses = [p.data_ptr() for p in model.parameters()]
+            before = [p.detach().clone() for p in model.parameters()]
+            for step in range(4):
+                x, y = worker.batch(0, step)
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(model(x.bfloat16()).float(), y).backward()
+                optimizer.step()
+                scheduler.step()
+            exact = optimizer.exact_parameters()
+            self.assertEqual([p.data_ptr() for p in model.parameters()], addresses)
+        self.assertEqual(inner.param_groups[0]["lr"], worker.RATE / 4)
+        for (name, p), old in zip(model.named_parameters(), before):
+            self.assertEqual(p.dtype, torch.bfloat16)
+            self.assertFalse(torch.equal(p, old))
+            self.assertTrue(torch.equal(exact[name].bfloat16(), p))
+
+    def test_a_difference_that_is_not_finite_is_ignored(self):
+        model = worker.make_model()
+        with Job(model, inner_optimizer(model), every=1) as optimizer:
+            before = worker.values_of(model)
+            optimizer.zero_grad()
+            (model(worker.batch(0, 0)[0]).sum() * float("inf")).backward()
+            optimizer.step()
+            self.assertEqual(worker.values_of(model), before)
+            self.assertGreater(optimizer.counters["nonfinite_gradients"], 0)
+
+    def test_mistakes(self):
+        model, other = worker.make_model(), worker.make_model()
+        tw.init(worker=0, addresses="127.0.0.1:9")
+        for every in (0, 2.5, "8"):
+            with self.assertRaisesRegex(thinwire.Error, r"every: wrong value \(expected a whole number from 1, got"):
+                tw.LocalSteps(model, inner_optimizer(model), every)
+        with self.assertRaisesRegex(thinwire.Error, "optimizer: wrong type .*got str"):
+            tw.LocalSteps(model, "adam", 4)
+        with self.assertRaisesRegex(thinwire.Error, "parameter 0.weight: not in the optimizer"):
+            tw.LocalSteps(model, inner_optimizer(other), 4)
+        both = torch.optim.SGD([*model.parameters(), *other.parameters()], lr=1)
+        with self.assertRaisesRegex(thinwire.Error, r"optimizer: has other parameters \(expected the 4 .* got 8"):
+            tw.LocalSteps(model, both, 4)
+        with self.assertRaisesRegex(thinwire.Error, "local_steps: describes the task of the C"):
+            tw.LocalSteps(model, inner_optimizer(model), 4, local_steps=4)
+
+    def test_mistakes_while_training(self):
+        model = worker.make_model()
+        with Job(model, inner_optimizer(model)) as optimizer:
+            with self.assertRaisesRegex(thinwire.Error, "sync: no local step since the last exchange"):
+                optimizer.sync()
+            local_step(model, optimizer, 0, 0)
+            model.extra = torch.nn.Linear(2, 2)
+            with self.assertRaisesRegex(thinwire.Error, "parameter extra.weight: new .*when LocalSteps was made"):
+                optimizer.sync()
+            with contextlib.redirect_stderr(io.StringIO()) as errors:
+                optimizer.close()
+            self.assertIn("1 local steps are not exchanged", errors.getvalue())
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()
