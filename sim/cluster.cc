@@ -53,8 +53,11 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, ClusterOptions options)
   network_.Watch([this](WorkerId worker, const ServerFrame& frame) {
     ledger_.OnFrame(worker, workers_[worker.value]->incarnation(), frame);
   });
+  for (uint32_t w = 0; w < spec_.rule.max_workers; ++w) {
+    worker_processes_.push_back(std::make_unique<VirtualProcess>(time_));
+  }
   for (uint32_t s = 0; s < spec_.server_count; ++s) {
-    servers_.push_back(std::make_unique<Server>(options_.seed * 1000 + s));
+    servers_.push_back(std::make_unique<Server>(options_.seed * 1000 + s, time_));
     FaultyFiles& files = servers_.back()->files;
     if (!files.MakeFolder(kFolder).ok() || !files.SyncFolder("/").ok()) std::abort();
   }
@@ -128,12 +131,12 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
     peers = BreakPeers(options_.mutant, network_.ConnectLead(), confirmed_,
                        [this](ServerId other) { return NewestStep(servers_[other.value]->files); });
   }
-  ASSIGN_OR_RETURN(
-      server.job,
-      MakeJob(
-          spec_, std::move(settings), time_,
-          JobExecutors{.threads = time_, .background = time_, .shards = time_, .unix_clock = time_},
-          std::move(peers)));
+  ASSIGN_OR_RETURN(server.job, MakeJob(spec_, std::move(settings), server.process,
+                                       JobExecutors{.threads = server.process,
+                                                    .background = server.process,
+                                                    .shards = server.process,
+                                                    .unix_clock = server.process},
+                                       std::move(peers)));
   return absl::OkStatus();
 }
 
@@ -141,6 +144,7 @@ void Cluster::EndJob(ServerId id) {
   network_.Detach(id);
   ledger_.EndServer(id);
   servers_[id.value]->job.reset();
+  servers_[id.value]->process.Continue();
   servers_[id.value]->restart_wanted = false;
   servers_[id.value]->log_failed = false;
 }
@@ -169,8 +173,9 @@ void Cluster::StartWorker(WorkerId worker) {
   Trace(absl::StrCat("w", worker.value, " starts"));
   auto& process = workers_[worker.value];
   process = std::make_unique<VirtualWorker>(
-      task_, partition_, MakeClientOptions(spec_, settings), network_.Connect(worker), time_,
-      pushed_[worker.value], ledger_, options_.mutant, [this](Step first) { UndoDeparted(first); });
+      task_, partition_, MakeClientOptions(spec_, settings), network_.Connect(worker),
+      *worker_processes_[worker.value], pushed_[worker.value], ledger_, options_.mutant,
+      [this](Step first) { UndoDeparted(first); });
   process->Start();
 }
 
@@ -184,12 +189,25 @@ void Cluster::UndoDeparted(Step first) {
 void Cluster::KillWorker(WorkerId worker) {
   Trace(absl::StrCat("w", worker.value, " is killed"));
   workers_[worker.value].reset();
+  worker_processes_[worker.value]->Continue();
+}
+
+void Cluster::SuspendServer(ServerId server, absl::Duration duration) {
+  if (job(server) == nullptr) return;
+  Trace(absl::StrCat("s", server.value, " is suspended for ", absl::FormatDuration(duration)));
+  servers_[server.value]->process.Suspend(duration);
+}
+
+void Cluster::SuspendWorker(WorkerId id, absl::Duration duration) {
+  if (worker(id) == nullptr) return;
+  Trace(absl::StrCat("w", id.value, " is suspended for ", absl::FormatDuration(duration)));
+  worker_processes_[id.value]->Suspend(duration);
 }
 
 void Cluster::ActForProcesses() {
   for (uint32_t s = 0; s < servers_.size(); ++s) {
     Server& server = *servers_[s];
-    if (server.job == nullptr) continue;
+    if (server.job == nullptr || server.process.is_suspended()) continue;
     if (server.files.crashed() || server.log_failed || !server.failure.ok()) {
       absl::Status failure = server.failure;
       KillServer(ServerId{s}, /*power_loss=*/true);
@@ -207,9 +225,17 @@ void Cluster::ActForProcesses() {
   }
 }
 
+void Cluster::RestartRefusedWorkers() {
+  for (uint32_t w = 0; w < workers_.size(); ++w) {
+    if (workers_[w] == nullptr || !absl::IsAlreadyExists(workers_[w]->failure())) continue;
+    StartWorker(WorkerId{w});
+  }
+}
+
 void Cluster::RunNext() {
   time_.RunNext();
   ActForProcesses();
+  RestartRefusedWorkers();
 }
 
 bool Cluster::RunUntil(absl::Duration end, const std::function<bool()>& done) {
@@ -218,7 +244,9 @@ bool Cluster::RunUntil(absl::Duration end, const std::function<bool()>& done) {
 }
 
 void Cluster::RunFor(absl::Duration time) {
-  RunUntil(time_.elapsed() + time, [] { return false; });
+  const absl::Duration end = time_.elapsed() + time;
+  time_.At(end, [] {});  // the time advances also without an event
+  RunUntil(end, [] { return false; });
 }
 
 bool Cluster::RunUntilFinished(absl::Duration time) {

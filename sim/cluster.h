@@ -65,6 +65,9 @@ class Cluster {
   void StartWorker(WorkerId worker);
   // Ends the process of WORKER, if it has one.
   void KillWorker(WorkerId worker);
+  // Suspend a process, if there is one, for DURATION or until it ends; 0: it continues.
+  void SuspendServer(ServerId server, absl::Duration duration);
+  void SuspendWorker(WorkerId worker, absl::Duration duration);
 
   // Run the events of the next TIME, or until all workers have finished. RunUntilFinished returns
   // false if TIME passes first; DescribeWorkers then says why.
@@ -95,8 +98,9 @@ class Cluster {
 
  private:
   struct Server {
-    explicit Server(uint64_t seed) : files(seed) {}
+    Server(uint64_t seed, VirtualTime& time) : files(seed), process(time) {}
     FaultyFiles files;
+    VirtualProcess process;
     std::unique_ptr<Job> job;
     bool restart_wanted = false;
     bool log_failed = false;
@@ -114,6 +118,9 @@ class Cluster {
   // a process whose event log has failed, or that cannot go back. A process also ends with its
   // machine.
   void ActForProcesses();
+  // Does what a supervisor does: starts workers again that were refused because their number was in
+  // use. A server that was suspended finds old messages of an earlier process, which looks alive.
+  void RestartRefusedWorkers();
   void RunNext();
   // Runs the events until DONE returns true, at most to the time END. Returns its last result.
   bool RunUntil(absl::Duration end, const std::function<bool()>& done);
@@ -127,6 +134,7 @@ class Cluster {
   Network network_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<PushedExamples> pushed_;  // by worker
+  std::vector<std::unique_ptr<VirtualProcess>> worker_processes_;
   std::vector<std::unique_ptr<VirtualWorker>> workers_;
   uint64_t starts_ = 0;  // of server processes
   ConfirmedRules confirmed_;

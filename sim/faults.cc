@@ -25,6 +25,8 @@ void FaultCounts::Add(const FaultCounts& other) {
   dead_workers += other.dead_workers;
   abandoned_workers += other.abandoned_workers;
   mode_changes += other.mode_changes;
+  suspended_servers += other.suspended_servers;
+  suspended_workers += other.suspended_workers;
 }
 
 std::ostream& operator<<(std::ostream& out, const FaultCounts& counts) {
@@ -34,7 +36,8 @@ std::ostream& operator<<(std::ostream& out, const FaultCounts& counts) {
              << counts.failed_flushes << " failed flushes and " << counts.full_disks
              << " full disks planned, " << counts.dead_workers << " workers ended, "
              << counts.abandoned_workers << " of them for good, " << counts.mode_changes
-             << " changes of the mode";
+             << " changes of the mode, " << counts.suspended_servers << " servers and "
+             << counts.suspended_workers << " workers suspended";
 }
 
 Faults::Faults(Cluster& cluster, const JobSpec& spec, uint64_t seed, const FaultOptions& options)
@@ -68,10 +71,14 @@ void Faults::EndFaults() {
       cluster_.network().CutCalls(WorkerId{w}, server, false);
     }
     cluster_.network().CutFromLead(server, false);
+    cluster_.SuspendServer(server, absl::ZeroDuration());
     FaultyFiles& files = cluster_.files(server);
     files.CrashAt(kNever);
     files.FailFileFlushAt(kNever);
     files.SetFreeBytes(kNever);
+  }
+  for (uint32_t w = 0; w < spec_.rule.max_workers; ++w) {
+    cluster_.SuspendWorker(WorkerId{w}, absl::ZeroDuration());
   }
 }
 
@@ -79,6 +86,10 @@ absl::Status Faults::InjectOne() {
   const ServerId server{static_cast<uint32_t>(random_.Below(spec_.server_count))};
   const WorkerId worker{static_cast<uint32_t>(random_.Below(spec_.rule.workers))};
   const bool is_durable = spec_.recovery.durability != Durability::kNone;
+  if (options_.suspends_processes && random_.Percent(15)) {
+    SuspendOne(server, worker);
+    return absl::OkStatus();
+  }
   const uint64_t kinds = options_.mode_changes > 0 ? 9 : 7;
   switch (random_.Below(kinds)) {
     case 0:
@@ -175,6 +186,17 @@ void Faults::KillWorker(WorkerId worker) {
     return;
   }
   cluster_.StartWorker(worker);
+}
+
+void Faults::SuspendOne(ServerId server, WorkerId worker) {
+  const absl::Duration duration = absl::Milliseconds(random_.Below(3000));
+  if (random_.Percent(50)) {
+    ++counts_.suspended_servers;
+    cluster_.SuspendServer(server, duration);
+  } else {
+    ++counts_.suspended_workers;
+    cluster_.SuspendWorker(worker, duration);
+  }
 }
 
 void Faults::ChangeMode() {

@@ -6,6 +6,7 @@
 //   disks     torn and lost writes, failed flushes of files, full disks, a crash during any file
 //             operation, also during a recovery
 //   workers   end and start again, or for good
+//   processes are suspended, also for longer than a lease
 //   operator  changes the mode
 #ifndef THINWIRE_SIM_FAULTS_H_
 #define THINWIRE_SIM_FAULTS_H_
@@ -31,6 +32,7 @@ struct FaultOptions {
   bool abandons_workers = false;  // some killed workers never start again
   bool harms_disks = false;       // full disks and failed flushes, too
   uint32_t mode_changes = 0;      // the largest number of successful ones
+  bool suspends_processes = false;
 };
 
 struct FaultCounts {
@@ -44,6 +46,8 @@ struct FaultCounts {
   uint64_t dead_workers = 0;
   uint64_t abandoned_workers = 0;
   uint64_t mode_changes = 0;
+  uint64_t suspended_servers = 0;
+  uint64_t suspended_workers = 0;
 
   void Add(const FaultCounts& other);
   friend std::ostream& operator<<(std::ostream& out, const FaultCounts& counts);
@@ -70,6 +74,7 @@ class Faults {
   absl::Status StartIfDown(ServerId server);
   absl::Status KillServer(ServerId server);
   void KillWorker(WorkerId worker);
+  void SuspendOne(ServerId server, WorkerId worker);
   void EndFaults();
   void ChangeMode();
   void TakeReply();

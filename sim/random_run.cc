@@ -138,7 +138,8 @@ RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant, st
                 {.kills_workers = true,
                  .abandons_workers = true,
                  .harms_disks = true,
-                 .mode_changes = changes_mode ? 1 + static_cast<uint32_t>(random.Below(2)) : 0});
+                 .mode_changes = changes_mode ? 1 + static_cast<uint32_t>(random.Below(2)) : 0,
+                 .suspends_processes = SeededRandom(seed + 7).Percent(50)});
   RandomRun run;
   const auto end = [&](const std::string& violation) {
     cluster.ledger().Require(violation.empty(), violation);

@@ -11,7 +11,7 @@ namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
-                             VirtualTime& time, PushedExamples& pushed, ClusterLedger& ledger,
+                             ExecutorFactory& time, PushedExamples& pushed, ClusterLedger& ledger,
                              Mutant mutant, std::function<void(Step)> came_back)
     : task_(task),
       partition_(partition),

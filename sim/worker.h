@@ -63,7 +63,7 @@ class VirtualWorker final : private client::StepListener {
   // when it has joined again after a rollback, with its first step. TASK, PARTITION, TIME, PUSHED and
   // LEDGER must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
-                std::unique_ptr<Transport> transport, VirtualTime& time, PushedExamples& pushed,
+                std::unique_ptr<Transport> transport, ExecutorFactory& time, PushedExamples& pushed,
                 ClusterLedger& ledger, Mutant mutant, std::function<void(Step)> came_back);
   ~VirtualWorker() override;
 
@@ -121,7 +121,7 @@ class VirtualWorker final : private client::StepListener {
   const Partition& partition_;
   const ClientOptions options_;
   const std::unique_ptr<Transport> transport_;
-  VirtualTime& time_;
+  ExecutorFactory& time_;
   const std::shared_ptr<Executor> loop_;
   PushedExamples& pushed_;
   ClusterLedger& ledger_;

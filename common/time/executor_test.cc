@@ -22,6 +22,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Pair;
 
 enum class Kind { kThread, kPool, kVirtual };
 
@@ -311,6 +312,30 @@ TEST(VirtualTimeTest, TheTimeIsThatOfTheRunningTask) {
   while (!time.empty()) time.RunNext();
   EXPECT_THAT(times, ElementsAre(absl::Seconds(1), absl::Seconds(1), absl::Hours(2)));
   EXPECT_EQ(time.Now(), executor->Now());
+}
+
+TEST(VirtualProcessTest, ASuspendedProcessRunsItsTasksLaterInTheirOrder) {
+  VirtualTime time;
+  VirtualProcess process(time);
+  const std::unique_ptr<Executor> a = process.Make();
+  const std::unique_ptr<Executor> b = process.Make();
+  const std::unique_ptr<Executor> other = time.Make();
+  std::vector<std::pair<int, absl::Duration>> ran;
+  const auto task = [&](int number) {
+    return [&, number] { ran.emplace_back(number, time.elapsed()); };
+  };
+  a->Post(task(1));
+  time.RunNext();
+  a->PostAt(time.Now() + absl::Seconds(1), task(2));
+  process.Suspend(absl::Seconds(3));
+  b->Post(task(3));
+  other->PostAt(time.Now() + absl::Seconds(2), task(4));
+  a->PostAt(time.Now() + absl::Seconds(4), task(5));
+  while (!time.empty()) time.RunNext();
+  EXPECT_THAT(ran, ElementsAre(Pair(1, absl::ZeroDuration()), Pair(4, absl::Seconds(2)),
+                               Pair(3, absl::Seconds(3)), Pair(2, absl::Seconds(3)),
+                               Pair(5, absl::Seconds(4))));
+  EXPECT_FALSE(process.is_suspended());
 }
 
 }  // namespace

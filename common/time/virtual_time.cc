@@ -9,9 +9,12 @@ namespace thinwire {
 
 class VirtualTime::VirtualExecutor final : public Executor {
  public:
-  explicit VirtualExecutor(VirtualTime& time) : time_(time) {}
+  // PROCESS: null if it is never suspended.
+  VirtualExecutor(VirtualTime& time, const VirtualProcess* process)
+      : time_(time), process_(process) {}
   ~VirtualExecutor() override { Stop(); }
 
+  const VirtualProcess* process() const { return process_; }
   absl::Time Now() override { return time_.Now(); }
   void Post(Task task) override { PostAt(Now(), std::move(task)); }
   void PostAt(absl::Time at, Task task) override {
@@ -38,10 +41,17 @@ class VirtualTime::VirtualExecutor final : public Executor {
 
  private:
   VirtualTime& time_;
+  const VirtualProcess* const process_;
   bool stopped_ = false;
 };
 
-std::unique_ptr<Executor> VirtualTime::Make() { return std::make_unique<VirtualExecutor>(*this); }
+std::unique_ptr<Executor> VirtualTime::Make() {
+  return std::make_unique<VirtualExecutor>(*this, nullptr);
+}
+
+std::unique_ptr<Executor> VirtualProcess::Make() {
+  return std::make_unique<VirtualTime::VirtualExecutor>(time_, this);
+}
 
 bool VirtualTime::IsLater(const Event& a, const Event& b) {
   return std::tie(a.when, a.number) > std::tie(b.when, b.number);
@@ -57,6 +67,13 @@ void VirtualTime::RunNext() {
   Event event = std::move(events_.back());
   events_.pop_back();
   elapsed_ = event.when;
+  const VirtualProcess* const process =
+      event.executor == nullptr ? nullptr : event.executor->process();
+  if (process != nullptr && process->is_suspended()) {
+    // The tasks get new numbers in their old order.
+    Add(process->suspended_until_, event.executor, std::move(event.task));
+    return;
+  }
   event.task();
 }
 

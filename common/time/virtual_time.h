@@ -13,6 +13,8 @@
 
 namespace thinwire {
 
+class VirtualProcess;
+
 // Not thread-safe.
 class VirtualTime final : public ExecutorFactory {
  public:
@@ -29,13 +31,12 @@ class VirtualTime final : public ExecutorFactory {
 
   bool empty() const { return events_.empty(); }
   // Returns the time of the next function; InfiniteDuration if there is none.
-  absl::Duration next() const {
-    return empty() ? absl::InfiniteDuration() : events_.front().when;
-  }
-  // Runs the next function. REQUIRES: !empty().
+  absl::Duration next() const { return empty() ? absl::InfiniteDuration() : events_.front().when; }
+  // Runs the next function, or puts it off if its process is suspended. REQUIRES: !empty().
   void RunNext();
 
  private:
+  friend class VirtualProcess;
   class VirtualExecutor;
   struct Event {
     absl::Duration when;
@@ -52,6 +53,27 @@ class VirtualTime final : public ExecutorFactory {
   std::vector<Event> events_;  // a heap; the next event is in front
   absl::Duration elapsed_;
   uint64_t number_ = 0;
+};
+
+// VirtualProcess makes the executors of one process, which can be suspended as by SIGSTOP: none of
+// its tasks runs for a while, and then all run in their order. Its clock goes on. Not thread-safe.
+class VirtualProcess final : public ExecutorFactory {
+ public:
+  // TIME must outlive this object.
+  explicit VirtualProcess(VirtualTime& time) : time_(time) {}
+
+  absl::Time Now() override { return time_.Now(); }
+  std::unique_ptr<Executor> Make() override;
+
+  void Suspend(absl::Duration duration) { suspended_until_ = time_.elapsed() + duration; }
+  void Continue() { suspended_until_ = absl::ZeroDuration(); }
+  bool is_suspended() const { return suspended_until_ > time_.elapsed(); }
+
+ private:
+  friend class VirtualTime;
+
+  VirtualTime& time_;
+  absl::Duration suspended_until_;
 };
 
 }  // namespace thinwire
