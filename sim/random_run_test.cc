@@ -84,6 +84,12 @@ TEST_P(ShardRulesTest, Promise13NoGradientIsLostOrAppliedTwice) {
   }
 }
 
+// Two servers that came back had forgotten the steps of workers that still computed, and let the
+// others wait for them.
+TEST(FoundSeedTest, WorkersTellTheirStepToServersThatHaveForgottenIt) {
+  EXPECT_EQ(RunOf(6366).violations, "");
+}
+
 // The seeds meet the consequence of the mutant. Without the mutant they keep every promise.
 TEST(MutantTest, EveryMutantIsFound) {
   struct Case {

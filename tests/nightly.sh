@@ -17,6 +17,8 @@
 #                                                                                1 minute
 #   monitoring a real Prometheus with the alert rules and a suspended worker     1 minute
 #   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
+#   torch      the tests of the Python package with the newest PyTorch of PyPI, 5 GB
+#                                                                                5 minutes
 #   wheel      the Python wheel in a bare Debian; skipped without mmdebstrap     1 minute
 #   image      a server and a worker in containers; skipped without podman, runc 5 minutes
 #   podman     the pods of deploy/k8s; skipped without podman or the image       3 minutes
@@ -40,7 +42,7 @@ fuzz_seconds=60
 server_seconds=120
 chaos_seconds=180
 seed=$(date +%s)
-names=(shards cluster fuzz server sanitizers headers promises times chaos page monitoring deb wheel image podman walk)
+names=(shards cluster fuzz server sanitizers headers promises times chaos page monitoring deb torch wheel image podman walk)
 parts=$(IFS=,; echo "${names[*]}")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "nightly.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
@@ -172,6 +174,7 @@ part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" 
 part page page
 part monitoring monitoring
 part deb deb
+part torch tests/newest_torch.sh
 part wheel wheel
 part image image
 part podman bazel run //tests/k8s:podman_run

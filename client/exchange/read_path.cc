@@ -36,6 +36,14 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   // several entries; all except the last have `more` set.
   SendQueue& queue = link.queue();
   if (!queue.AwaitsParameters(entry.shard, entry.step)) return;
+  // A repeated read has told a server that has forgotten steps where this worker is. The worker may
+  // be computing with the parameters that it has, so they must not change.
+  if (queue.HasParameters(entry.shard, entry.step)) {
+    if (entry.more) return;
+    queue.FinishRead(entry.shard, entry.step);
+    if (waiting_.Clear(entry.shard)) parts_.report.set_waiting(waiting_.Text());
+    return;
+  }
 
   // 2. Decode the payload into the replica.
   const absl::Time begin = parts_.loop->Now();

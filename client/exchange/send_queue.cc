@@ -40,7 +40,7 @@ void SendQueue::Queue(Slot& slot) {
 
 void SendQueue::Seed(ShardId shard) {
   Slot& slot = *Find(shard);
-  if (slot.has_parameters || std::exchange(slot.seed_queued, true)) return;
+  if (slot.held.has_value() || std::exchange(slot.seed_queued, true)) return;
   unsent_seeds_.push_back(static_cast<size_t>(&slot - slots_.data()));
 }
 
@@ -52,9 +52,10 @@ void SendQueue::Read(ShardId shard, Step step) {
 
 void SendQueue::Push(PushEntry push) {
   Slot& slot = *Find(push.shard);
+  const bool reads_step = slot.read == push.step;
   slot.read = push.step + 1;
   slot.push = std::move(push);
-  Queue(slot);
+  if (!slot.keeps_push_back() || !reads_step) Queue(slot);
 }
 
 bool SendQueue::FillMessage(const Replica& replica, std::optional<CodecId> pull,
@@ -85,7 +86,7 @@ size_t SendQueue::AddSeeds(const Replica& replica, WorkerFrame& frame) {
   while (!unsent_seeds_.empty() && bytes < kMessageBytes) {
     const Slot& slot = slots_[unsent_seeds_.front()];
     unsent_seeds_.pop_front();
-    if (slot.has_parameters) continue;
+    if (slot.held.has_value()) continue;
     frame.seeds.push_back({.shard = slot.shard, .payload = replica.SeedPayload(slot.shard)});
     bytes += frame.seeds.back().payload.size();
   }
@@ -119,7 +120,7 @@ std::optional<PushEntry> SendQueue::FinishPush(ShardId shard, Step step) {
 bool SendQueue::FinishRead(ShardId shard, Step step) {
   Slot* slot = Find(shard);
   if (slot == nullptr || slot->awaited_step() != step) return false;
-  slot->has_parameters = true;
+  slot->held = step;
   const bool kept_back = slot->keeps_push_back();
   slot->reads_before_push = false;
   if (kept_back) {
@@ -135,6 +136,11 @@ void SendQueue::ReadAgain(ShardId shard) { Queue(*Find(shard)); }
 bool SendQueue::AwaitsParameters(ShardId shard, Step step) const {
   const Slot* slot = Find(shard);
   return slot != nullptr && slot->awaited_step() == step;
+}
+
+bool SendQueue::HasParameters(ShardId shard, Step step) const {
+  const Slot* slot = Find(shard);
+  return slot != nullptr && slot->held == step;
 }
 
 bool SendQueue::HasPendingRead(ShardId shard) const {
@@ -158,6 +164,8 @@ void SendQueue::ResendUnanswered() {
 void SendQueue::ReadBeforePush(ShardId shard, Step next) {
   Slot& slot = *Find(shard);
   slot.reads_before_push = !slot.push.has_value() || slot.push->step >= next;
+  const bool computes = !slot.push.has_value() && !slot.read.has_value() && slot.held.has_value();
+  if (computes && *slot.held >= next) Read(shard, *slot.held);
 }
 
 std::vector<ShardId> SendQueue::unjudged() const {

@@ -5,7 +5,9 @@
 //   read    a request for parameters; kept until the parameters of its step arrive
 //
 // If the server has forgotten steps (ReadBeforePush), a push of step t is preceded by a read for t,
-// and is sent when the parameters of t arrive.
+// and is sent when the parameters of t arrive. The read is sent at once, also if the worker has the
+// parameters of t and still computes, so that the server knows its step: it may let others wait
+// whose parameters this worker needs from other servers.
 //
 // The queue stores shard numbers, not messages. It encodes the seeds, and enters the replica's
 // current versions in the reads, when it writes a message. After a lost connection the queue sends
@@ -67,6 +69,9 @@ class SendQueue {
   // Removes the read of SHARD for STEP, whose parameters have arrived. Returns false if there is no
   // such read. If a push was kept back for this read, queues the push, which is the next read.
   bool FinishRead(ShardId shard, Step step);
+  // Returns true if the parameters of SHARD for STEP have arrived before, and none for a later step:
+  // the worker may be computing with them.
+  bool HasParameters(ShardId shard, Step step) const;
   // Queues the unanswered read of SHARD again. REQUIRES: SHARD awaits parameters.
   void ReadAgain(ShardId shard);
   // Returns true if a read of SHARD, for any step, awaits parameters.
@@ -93,13 +98,13 @@ class SendQueue {
  private:
   struct Slot {
     ShardId shard;
-    bool seed_queued = false;     // since the last lost connection
-    bool has_parameters = false;  // the shard's first parameters have arrived
+    bool seed_queued = false;  // since the last lost connection
     bool reads_before_push = false;
     bool queued = false;
     size_t queued_bytes = 0;
     std::optional<PushEntry> push;
     std::optional<Step> read;
+    std::optional<Step> held;  // the newest step whose parameters have arrived
 
     bool keeps_push_back() const { return reads_before_push && push.has_value(); }
     // Returns the step for which parameters must arrive next.

@@ -215,6 +215,33 @@ TEST_F(SendQueueTest, APushThatTheRestoredServerHasJudgedIsSentAtOnce) {
   EXPECT_EQ(frame.pushes.size(), 1u);
 }
 
+// Without this read, a server that has forgotten the worker's steps lets other workers wait for it.
+TEST_F(SendQueueTest, AWorkerThatComputesTellsItsStepToAServerThatCameBackWithAnEarlierState) {
+  queue_.Read(ShardId{2}, Step{7});
+  Next();
+  EXPECT_FALSE(queue_.HasParameters(ShardId{2}, Step{7}));
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  queue_.ResendUnanswered();
+  queue_.ReadBeforePush(ShardId{2}, Step{5});
+  const WorkerFrame reads = Next();
+  ASSERT_EQ(reads.reads.size(), 1u);
+  EXPECT_EQ(reads.reads[0].step, Step{7});
+  EXPECT_TRUE(queue_.HasParameters(ShardId{2}, Step{7})) << "the answer must change nothing";
+  queue_.Push(PushOf(2, 7));
+  EXPECT_FALSE(queue_.has_unsent()) << "the read is unanswered";
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  EXPECT_EQ(Next().pushes.size(), 1u);
+  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{8}));
+}
+
+TEST_F(SendQueueTest, AWorkerWhoseStepTheServerKnowsReadsNothing) {
+  queue_.Read(ShardId{2}, Step{7});
+  Next();
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  queue_.ReadBeforePush(ShardId{2}, Step{8});
+  EXPECT_FALSE(queue_.has_unsent());
+}
+
 TEST_F(SendQueueTest, AReadIsNotRepeatedAfterTheServerCameBackWithAnEarlierState) {
   queue_.Read(ShardId{2}, Step{7});
   Next();

@@ -42,7 +42,7 @@ class ClusterTest(unittest.TestCase):
     def launch(self, *command):
         return subprocess.run(
             [sys.executable, "-m", "thinwire.launch", "--workers", "2", "--servers", "2", "--server_program", jobs.SERVER, *command],
-            env=dict(os.environ, PYTHONPATH=jobs.PACKAGE), capture_output=True, text=True, timeout=60)
+            env=dict(os.environ, PYTHONPATH=jobs.PYTHONPATH), capture_output=True, text=True, timeout=60)
 
     def expect_equal(self, got, expected, tolerance):
         self.assertEqual(len(got), len(expected))

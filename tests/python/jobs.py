@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 PACKAGE = os.path.abspath("python")  # in the runfiles of a test
+PYTHONPATH = os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))  # the second: another PyTorch
 SERVER = os.path.abspath("server/server")
 sys.path.insert(0, PACKAGE)
 
@@ -78,7 +79,7 @@ class Servers:
 
     def worker(self, scenario, number, **arguments):
         """Starts the function SCENARIO of worker.py as worker NUMBER."""
-        environment = dict(os.environ, PYTHONPATH=PACKAGE, THINWIRE_ADDRESSES=self.addresses, THINWIRE_WORKER=str(number),
+        environment = dict(os.environ, PYTHONPATH=PYTHONPATH, THINWIRE_ADDRESSES=self.addresses, THINWIRE_WORKER=str(number),
                            OMP_NUM_THREADS="1")
         return subprocess.Popen(
             [sys.executable, "tests/python/worker.py", scenario, json.dumps(self.settings), json.dumps(arguments)],
