@@ -178,7 +178,8 @@ class JobWorker:
         self._step_end = time.monotonic()
         self._step_seconds = 0.0  # of the last step
         self._stop_step = None  # the step before which this worker leaves; None: it was not asked to stop
-        self._drains = False  # the last step, which empties the residual, has begun
+        self._drains = False  # the step after which this worker leaves empties the residual
+        self._keeps_residual = False  # for the next run: all workers stop
         self._finalizer = weakref.finalize(self, _leave, self._client)
 
     @property
@@ -281,7 +282,7 @@ class JobWorker:
                 self._choose_stop_step()
             if self._step < self._stop_step:
                 return
-            lost = self._client.residual_norm() if self._drains else 0
+            lost = 0 if self._keeps_residual else self._client.residual_norm()
             if lost > 0:
                 print(f"thinwire: leaves with a residual of L1 norm {lost:.6g} that no server has", file=sys.stderr)
         except Error as error:
@@ -295,7 +296,7 @@ class JobWorker:
         if _stop_requested and _process["state_dir"]:
             common = self._client.await_common_stop(_COMMON_STOP_SECONDS + self._step_seconds)
             if common is not None:
-                self._stop_step = common
+                self._stop_step, self._keeps_residual = common, True
                 return
         self._drains = self._client.start_drain(self._step_seconds)
         self._stop_step += self._drains

@@ -201,6 +201,13 @@ class ClusterTest(unittest.TestCase):
         accuracy = re.search(r"^worker 0: test accuracy (0\.\d+)$", done.stdout, re.MULTILINE)
         self.assertGreater(float(accuracy.group(1)), 0.65)
 
+    def test_the_transformer_learns_with_and_without_local_steps(self):
+        for arguments in ((), ("--every", "10")):
+            done = self.launch("examples/python/char_transformer.py", "--steps", "30", *arguments, "--push", "fp8_e5m2")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            loss = re.search(r"^worker 0: test loss (\d+\.\d+)$", done.stdout, re.MULTILINE)
+            self.assertLess(float(loss.group(1)), 3.8, "86 characters with equal probabilities have 4.45")
+
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
