@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "proto/control.pb.h"
+#include "server/core/testing/random_events.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/make_job.h"
@@ -18,6 +19,7 @@ namespace thinwire::sim {
 namespace {
 
 constexpr char kFolder[] = "/state";
+const absl::Time kDate = absl::FromUnixSeconds(1'700'000'000);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 
 // Returns the generation of the newest checkpoint; 0 without one.
@@ -117,7 +119,10 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
   settings.observer = &ledger_;
   if (spec_.recovery.durability != Durability::kNone) {
     RETURN_IF_ERROR(BreakState(options_.mutant, server.files, kFolder));
-    ASSIGN_OR_RETURN(settings.epoch, NextEpoch(server.files, kFolder, time_.Now()));
+    // The machine's clock was set forward or back since the last start.
+    const absl::Duration jump = absl::Seconds(SeededRandom(~options_.seed + starts_).Below(7200));
+    const absl::Time date = kDate + time_.elapsed() + jump;
+    ASSIGN_OR_RETURN(settings.epoch, NextEpoch(server.files, kFolder, date));
     settings.durable = DurableOptions{
         .files = &server.files,
         .folder = kFolder,
