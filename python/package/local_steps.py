@@ -56,7 +56,8 @@ class LocalSteps(JobWorker):
         # Copies, since the inner optimizer changes the parameters in place.
         self._join([p.detach().to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format).numpy()
                     for p in self._parameters])
-        self._differences = [torch.empty_like(replica) for replica in self._replicas()]
+        self._replica = self._replicas()
+        self._differences = [torch.empty_like(values) for values in self._replica]
         self._take_parameters()
 
     @property
@@ -86,7 +87,7 @@ class LocalSteps(JobWorker):
             raise Error("sync: no local step since the last exchange (expected step() before sync(), got none)")
         self._check_known_parameters()
         with torch.no_grad():
-            for p, replica, difference in zip(self._parameters, self._replicas(), self._differences):
+            for p, replica, difference in zip(self._parameters, self._replica, self._differences):
                 # The step began at the replica as the parameter's type represents it.
                 torch.sub(replica.to(p.dtype).float(), p.to("cpu", torch.float32), out=difference)
         self._client.begin_step(self._weight)
@@ -111,7 +112,7 @@ class LocalSteps(JobWorker):
     def _take_parameters(self):
         """Sets the model's parameters to those of the servers."""
         with torch.no_grad():
-            for p, replica in zip(self._parameters, self._replicas()):
+            for p, replica in zip(self._parameters, self._replica):
                 p.copy_(replica)
         self._local_steps = 0
         self._weight = 0

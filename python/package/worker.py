@@ -28,6 +28,8 @@ _stop_requested = False
 def init(worker=None, addresses=None, config=None, credentials=None, insecure=None, state_dir=None):
     """Sets the settings of this process. An argument that is None has the value of its environment variable.
 
+    In the main thread, also handles SIGTERM unless the program does: the worker leaves after its step (docs/python.md).
+
     Args:
       worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0.
       addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES.

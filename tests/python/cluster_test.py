@@ -96,12 +96,8 @@ class ClusterTest(unittest.TestCase):
         steps = 120
         with jobs.Servers(**MOMENTUM, durability="checkpoint", checkpoint_seconds=0.2) as servers:
             processes = [servers.worker("train", w, steps=steps, step_seconds=0.02) for w in range(2)]
-            for process in processes:
-                self.assertEqual(process.stdout.readline(), "training\n")
-            deadline = time.monotonic() + 30
-            while not all(os.path.exists(f"{servers.state_dir}/server-{n}/LATEST") for n in range(2)):
-                self.assertLess(time.monotonic(), deadline, "no checkpoint")
-                time.sleep(0.01)
+            jobs.await_training(processes)
+            servers.await_checkpoints()
             servers.kill(1)
             servers.start(1)
             results = [jobs.result_of(process) for process in processes]
@@ -118,8 +114,7 @@ class ClusterTest(unittest.TestCase):
     def test_a_worker_that_is_asked_to_stop_sends_its_residual_and_the_other_one_goes_on(self):
         with jobs.Servers(workers=2, learning_rate=worker.RATE, push="topk", density=0.01, lease_seconds=30) as servers:
             processes = [servers.worker("train", w, steps=60, step_seconds=0.02) for w in range(2)]
-            for process in processes:
-                self.assertEqual(process.stdout.readline(), "training\n")
+            jobs.await_training(processes)
             time.sleep(0.3)
             processes[1].send_signal(signal.SIGTERM)
             code, errors = self.end_of(processes[1])
@@ -133,8 +128,7 @@ class ClusterTest(unittest.TestCase):
         with jobs.Servers(workers=2, learning_rate=worker.RATE, push="topk", density=0.01, durability="checkpoint") as servers:
             folder = servers.state_dir
             processes = [servers.worker("train", w, steps=1000, step_seconds=0.02, state_dir=folder) for w in range(2)]
-            for process in processes:
-                self.assertEqual(process.stdout.readline(), "training\n")
+            jobs.await_training(processes)
             time.sleep(0.3)
             for process in processes:
                 process.send_signal(signal.SIGTERM)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 PACKAGE = os.path.abspath("python")  # in the runfiles of a test
 PYTHONPATH = os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))  # the second: another PyTorch
@@ -12,7 +13,7 @@ SERVER = os.path.abspath("server/server")
 sys.path.insert(0, PACKAGE)
 
 from thinwire import _client  # noqa: E402
-from thinwire.worker import settings_of  # noqa: E402
+from thinwire.worker import init, settings_of  # noqa: E402
 
 
 def job_text(settings):
@@ -77,6 +78,13 @@ class Servers:
     def signal(self, number, signal_number):
         self._processes[number].send_signal(signal_number)
 
+    def await_checkpoints(self):
+        """Waits until every server has a checkpoint."""
+        deadline = time.monotonic() + 30
+        while not all(os.path.exists(f"{self.state_dir}/server-{n}/LATEST") for n in range(self.count)):
+            assert time.monotonic() < deadline, "no checkpoint"
+            time.sleep(0.01)
+
     def worker(self, scenario, number, **arguments):
         """Starts the function SCENARIO of worker.py as worker NUMBER."""
         environment = dict(os.environ, PYTHONPATH=PYTHONPATH, THINWIRE_ADDRESSES=self.addresses, THINWIRE_WORKER=str(number),
@@ -91,6 +99,38 @@ class Servers:
     def _log(self, number):
         with open(self._log_file(number), encoding="utf-8", errors="replace") as file:
             return file.read()[-5000:]
+
+
+class Job:
+    """A job of one server and of this process as its only worker.
+
+    A context manager whose value is MAKE_OPTIMIZER(settings of the job). At its end, the optimizer and the server stop.
+    """
+
+    def __init__(self, make_optimizer, **settings):
+        self.servers = Servers(**{"servers": 1, "workers": 1, **settings})
+        self.make_optimizer = make_optimizer
+
+    def __enter__(self):
+        self.servers.__enter__()
+        init(worker=0, addresses=self.servers.addresses)
+        try:
+            self.optimizer = self.make_optimizer(dict(self.servers.settings))
+        except BaseException as error:
+            self.servers.__exit__(type(error), error, None)
+            raise
+        return self.optimizer
+
+    def __exit__(self, kind, error, trace):
+        self.optimizer.close()
+        self.servers.__exit__(kind, error, trace)
+
+
+def await_training(processes):
+    """Waits until the workers have joined and print the line "training"."""
+    for process in processes:
+        line = process.stdout.readline()
+        assert line == "training\n", f"expected training, got {line!r}"
 
 
 def result_of(process):

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import time
 import unittest
 
 from tests.python import jobs
@@ -46,24 +45,15 @@ def plain_training(workers, exchanges, outer_optimizer, every=EVERY):
     return worker.values_of(model)
 
 
-class Job:
-    """A job of one server and of this process as its only worker. A context manager whose value is the optimizer."""
+class Job(jobs.Job):
+    """A job with LocalSteps; by default, the servers take over the parameters."""
 
-    def __init__(self, model, inner, every=EVERY, examples=1, **settings):
-        self.servers = jobs.Servers(**{"servers": 1, "workers": 1, "optimizer": "sgd", "learning_rate": 1, **settings})
-        self.model, self.inner, self.every, self.examples = model, inner, every, examples
+    def __init__(self, model, inner, every=EVERY, examples=1):
+        def make(settings):
+            return tw.LocalSteps(model, inner, every, settings.pop("optimizer"), settings.pop("learning_rate"),
+                                 examples=examples, **settings)
 
-    def __enter__(self):
-        self.servers.__enter__()
-        tw.init(worker=0, addresses=self.servers.addresses)
-        settings = dict(self.servers.settings)
-        self.optimizer = tw.LocalSteps(self.model, self.inner, self.every, settings.pop("optimizer"),
-                                       settings.pop("learning_rate"), examples=self.examples, **settings)
-        return self.optimizer
-
-    def __exit__(self, kind, error, trace):
-        self.optimizer.close()
-        self.servers.__exit__(kind, error, trace)
+        super().__init__(make, optimizer="sgd", learning_rate=1)
 
 
 class LocalStepsTest(unittest.TestCase):
@@ -109,12 +99,8 @@ class LocalStepsTest(unittest.TestCase):
         with jobs.Servers(workers=2, optimizer="sgd", learning_rate=1, durability="checkpoint",
                           checkpoint_seconds=0.2) as servers:
             processes = [servers.worker("train_locally", w, every=EVERY, exchanges=exchanges, seconds=0.04) for w in range(2)]
-            for process in processes:
-                self.assertEqual(process.stdout.readline(), "training\n")
-            deadline = time.monotonic() + 30
-            while not all(os.path.exists(f"{servers.state_dir}/server-{n}/LATEST") for n in range(2)):
-                self.assertLess(time.monotonic(), deadline, "no checkpoint")
-                time.sleep(0.01)
+            jobs.await_training(processes)
+            servers.await_checkpoints()
             servers.kill(1)
             servers.start(1)
             results = [jobs.result_of(process) for process in processes]

@@ -43,26 +43,12 @@ class OddModel(torch.nn.Module):
         return self.frozen(x) @ self.turned.t()
 
 
-class Job:
-    """A job of one server and one worker in this process. A context manager whose value is the optimizer."""
+class Job(jobs.Job):
+    """A job with DistributedOptimizer."""
 
     def __init__(self, model, overlap=True, **settings):
-        self.servers = jobs.Servers(**{"servers": 1, "workers": 1, "learning_rate": 0.1, **settings})
-        self.model, self.overlap = model, overlap
-
-    def __enter__(self):
-        self.servers.__enter__()
-        tw.init(worker=0, addresses=self.servers.addresses)
-        try:
-            self.optimizer = tw.DistributedOptimizer(self.model, overlap=self.overlap, **self.servers.settings)
-        except BaseException as error:
-            self.servers.__exit__(type(error), error, None)
-            raise
-        return self.optimizer
-
-    def __exit__(self, kind, error, trace):
-        self.optimizer.close()
-        self.servers.__exit__(kind, error, trace)
+        super().__init__(lambda settings: tw.DistributedOptimizer(model, overlap=overlap, **settings),
+                         **{"learning_rate": 0.1, **settings})
 
 
 def examples(step, count=16):
