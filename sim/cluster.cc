@@ -149,7 +149,7 @@ void Cluster::EndJob(ServerId id) {
   network_.Detach(id);
   ledger_.EndServer(id);
   servers_[id.value]->job.reset();
-  servers_[id.value]->process.Continue();
+  servers_[id.value]->process.Suspend(absl::ZeroDuration());
   servers_[id.value]->restart_wanted = false;
   servers_[id.value]->log_failed = false;
 }
@@ -194,7 +194,7 @@ void Cluster::UndoDeparted(Step first) {
 void Cluster::KillWorker(WorkerId worker) {
   Trace(absl::StrCat("w", worker.value, " is killed"));
   workers_[worker.value].reset();
-  worker_processes_[worker.value]->Continue();
+  worker_processes_[worker.value]->Suspend(absl::ZeroDuration());
 }
 
 void Cluster::SuspendServer(ServerId server, absl::Duration duration) {

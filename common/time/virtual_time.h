@@ -65,8 +65,9 @@ class VirtualProcess final : public ExecutorFactory {
   absl::Time Now() override { return time_.Now(); }
   std::unique_ptr<Executor> Make() override;
 
+  // Suspends the process for DURATION from now; 0: it continues. Tasks that were put off before keep
+  // their new times.
   void Suspend(absl::Duration duration) { suspended_until_ = time_.elapsed() + duration; }
-  void Continue() { suspended_until_ = absl::ZeroDuration(); }
   bool is_suspended() const { return suspended_until_ > time_.elapsed(); }
 
  private:

@@ -614,10 +614,7 @@ TEST_F(RollbackTest, ACrashBetweenTheRollbacksOfTwoServersIsRepaired) {
   Train(step + 1);
   Kill(1);
   ASSERT_TRUE(StartServer(1).ok());
-  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted; ++i) {
-    TickLead();
-    Advance(absl::Milliseconds(10));
-  }
+  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted; ++i) RunTicks(1);
   ASSERT_TRUE(servers_[0]->restart_wanted);
   Kill(0);
   Kill(1);
@@ -1536,10 +1533,7 @@ TEST_F(RollbackTest, ALeadThatIsKilledWithinAReturnCompletesIt) {
   request.set_step(first);
   Pending<RestoreCheckpointReply> pending(run_task_);
   servers_[0]->job->RestoreCheckpoint(request, pending.done());
-  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted; ++i) {
-    TickLead();
-    Advance(absl::Milliseconds(10));
-  }
+  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted; ++i) RunTicks(1);
   ASSERT_TRUE(servers_[0]->restart_wanted);
   EXPECT_TRUE(pending.Get().ok());
   EXPECT_TRUE(HasStep(1, second)) << "server 1 has not gone back yet";
