@@ -113,8 +113,12 @@ absl::Status Client::EndStep() {
 }
 
 absl::StatusOr<Step> Client::NextStep() {
-  ASSIGN_OR_RETURN(thread_.next, CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
-                                           [&] { return thread_.progress.WaitNext(); }));
+  const auto judged = [&] {
+    // The verdict may wait for pushes of workers that wait to know where this one stops.
+    if (thread_.progress.WaitNextOrStop()) thread_.ReportStop(thread_.next + 1);
+    return thread_.progress.WaitNext();
+  };
+  ASSIGN_OR_RETURN(thread_.next, CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber, judged));
   thread_.step_is_partial = false;
   thread_.core->report().AskForEvaluator();
   return thread_.next;

@@ -513,6 +513,22 @@ TEST_F(ClientTest, AStopEndsAWaitForVerdictsAndTheResidualsAreNotSaved) {
   EXPECT_TRUE(client_->Leave().ok());
 }
 
+// With an ordered fold, the verdict waits for a worker that may wait to know where this one stops.
+TEST_F(ClientTest, AStoppedWorkerThatAwaitsVerdictsTellsTheLeadWhereItStops) {
+  Make({});
+  const Step step = *Join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Hold(ServerId{1}, true);
+  std::thread other([&] {
+    client_->Stop();
+    while (servers_[0]->stops_before() != step + 1) std::this_thread::yield();
+    transport_.Hold(ServerId{1}, false);
+  });
+  const absl::StatusOr<Step> next = Train(step, Values(1, 0.5));
+  EXPECT_TRUE(next.ok()) << next.status();
+  other.join();
+}
+
 TEST_F(ClientTest, AWaitForAnotherWorkerIsReported) {
   const std::vector<ShardId> held = partition_.ShardsOfTensor(0);
   for (auto& server : servers_) server->HoldReads(held, WorkerId{3});

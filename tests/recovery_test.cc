@@ -164,6 +164,7 @@ TEST_F(RecoveryTest, AStoppedRunEndsWithTheBitsOfAnUndisturbedOne) {
 
     state_dir_ = absl::StrCat(daemons_.folder(), "/stopped_state-", i);
     std::vector<std::string> flags = kJobs[i];
+    std::string logs;
     for (const int signal : {SIGTERM, SIGINT}) {
       const std::string run = absl::StrCat("stopped-", i, "-", signal);
       Train(run, /*slow=*/true, flags);
@@ -171,6 +172,7 @@ TEST_F(RecoveryTest, AStoppedRunEndsWithTheBitsOfAnUndisturbedOne) {
       daemons_.Signal(run, signal);
       const ProcessResult end = daemons_.WaitForEnd(run);
       EXPECT_EQ(end.exit, ExitStatus{.code = signal == SIGTERM ? 75 : 130}) << end.log;
+      logs += end.log;
       if (signal == SIGTERM) flags.push_back("--resume");
     }
     const std::string last = absl::StrCat("last-", i);
@@ -178,7 +180,7 @@ TEST_F(RecoveryTest, AStoppedRunEndsWithTheBitsOfAnUndisturbedOne) {
     const auto report = ReportAtTheEnd(last);
     EXPECT_GT(report["resumed_step"], 0);
     EXPECT_LT(report["resumed_step"], kSteps);
-    EXPECT_EQ(report["final_parameters_crc32c"], expected["final_parameters_crc32c"]);
+    EXPECT_EQ(report["final_parameters_crc32c"], expected["final_parameters_crc32c"]) << logs;
     EXPECT_EQ(report["final_test_accuracy"], expected["final_test_accuracy"]);
     EXPECT_EQ(report["dropped_residuals"], 0);
   }

@@ -117,6 +117,18 @@ absl::Status StepProgress::WaitEncoded() {
   return Wait(ready, /*for_pushes=*/true);
 }
 
+bool StepProgress::WaitNextOrStop() {
+  const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return next_.has_value() || !failure_.ok();
+  };
+  const auto interrupted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return ended() || drain_end_.has_value();
+  };
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&interrupted));
+  return !ended();
+}
+
 absl::StatusOr<Step> StepProgress::WaitNext() {
   const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return next_.has_value(); };
   absl::MutexLock lock(&mu_);

@@ -56,6 +56,11 @@ absl::Status CoreThread::WaitUntil(absl::FunctionRef<bool(absl::Duration)> ready
   return absl::OkStatus();
 }
 
+void CoreThread::ReportStop(Step step) {
+  core->report().set_stops_before(step);
+  loop->Post([this] { core->HeartbeatToLead(); });
+}
+
 bool CoreThread::ReturnsPending() {
   bool pending = false;
   loop->Run([&] { pending = core->joined() && core->exchange().returns_pending(); });

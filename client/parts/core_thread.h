@@ -60,6 +60,8 @@ class CoreThread {
   absl::Status WaitUntil(absl::FunctionRef<bool(absl::Duration)> ready, absl::string_view about,
                          absl::FunctionRef<void()> between);
 
+  // Tells the lead that this worker was asked to stop, and begins no step from STEP on by itself.
+  void ReportStop(Step step);
   // Returns whether a server has not yet reported which pushed values gTop-k selected.
   bool ReturnsPending();
   // Errors: FailedPrecondition if Ready was called in a step whose pushes have no verdicts yet.

@@ -14,16 +14,14 @@ namespace thinwire::client {
 
 absl::StatusOr<std::optional<Step>> Draining::AwaitCommonStop(absl::Duration longest) {
   RETURN_IF_ERROR(thread_.CheckStepIsComplete());
-  ClientCore& core = *thread_.core;
-  core.report().set_stops_before(thread_.next);
   const absl::Time end = std::min(thread_.threads.Now() + longest,
                                   thread_.progress.drain_end() - thread_.options.drain / 2);
   // A failure does not end the wait for a heartbeat, so each wait is short.
   std::optional<Step> stop;
   do {
     RETURN_IF_ERROR(thread_.progress.failure());
-    thread_.loop->Post([&core] { core.HeartbeatToLead(); });
-    stop = core.report().WaitForStopStep(
+    thread_.ReportStop(thread_.next);
+    stop = thread_.core->report().WaitForStopStep(
         std::min(thread_.options.heartbeat_interval, end - thread_.threads.Now()));
   } while (!stop.has_value() && thread_.threads.Now() < end);
   if (stop.has_value()) thread_.progress.Drain();

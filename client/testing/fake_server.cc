@@ -69,6 +69,11 @@ void FakeServer::set_push_candidate(uint32_t candidate, std::optional<Step> tria
   trial_ = trial;
 }
 
+std::optional<Step> FakeServer::stops_before() const {
+  absl::MutexLock lock(&mu_);
+  return stops_before_;
+}
+
 std::vector<PrecisionTest> FakeServer::tests() const {
   absl::MutexLock lock(&mu_);
   return tests_;
@@ -325,6 +330,8 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   absl::MutexLock lock(&mu_);
   ++heartbeat_count_;
   tests_.assign(request.tests().begin(), request.tests().end());
+  stops_before_.reset();
+  if (request.has_stops_before()) stops_before_ = Step{request.stops_before()};
   HeartbeatReply reply;
   reply.set_generation(generation_.value);
   reply.set_epoch(epoch_.value);

@@ -84,6 +84,8 @@ class FakeServer final : public InProcessServer {
   std::vector<PushEntry> arrivals() const;
   // Returns the requests of all Joins, including failed ones, in order of arrival.
   std::vector<JoinRequest> joins() const;
+  // Returns HeartbeatRequest::stops_before of the last heartbeat.
+  std::optional<Step> stops_before() const;
   // Returns the tests of the last heartbeat.
   std::vector<PrecisionTest> tests() const;
   int seed_count() const;
@@ -130,6 +132,7 @@ class FakeServer final : public InProcessServer {
   uint32_t push_candidate_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<Step> trial_ ABSL_GUARDED_BY(mu_);
   std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
+  std::optional<Step> stops_before_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
   Judge judge_ ABSL_GUARDED_BY(mu_);
   Answer answer_ ABSL_GUARDED_BY(mu_);
