@@ -125,6 +125,7 @@ bool StepProgress::WaitNextOrStop() {
     return ended() || drain_end_.has_value();
   };
   absl::MutexLock lock(&mu_);
+  if (draining_) return false;
   mu_.Await(absl::Condition(&interrupted));
   return !ended();
 }

@@ -59,6 +59,7 @@ class StepProgress final : public StepListener {
   absl::Status WaitEncoded();
   absl::StatusOr<Step> WaitNext();
   // Blocks until WaitNext would not block, or Stop is called. Returns true if WaitNext would block.
+  // After Drain, returns false at once.
   bool WaitNextOrStop();
   absl::Status failure() const;
   // Returns the generation of the rollback that has ended the waits; nullopt if no rollback did.
