@@ -46,6 +46,8 @@ constexpr Case kCases[] = {
     {"dcasgd_lambda", "consistency", "0.04", "consistency { mode: async staleness_policy: dcasgd }",
      "consistency { staleness_policy: dcasgd }"},
     {"ordered_fold", "consistency", "false", "", "consistency { mode: ssp }"},
+    {"learning_rate", "optimization", "0.1", "", "optimization { optimizer: average }"},
+    {"weight_decay", "optimization", "0", "", "optimization { optimizer: average }"},
     {"momentum", "optimization", "0.9", "optimization { optimizer: nesterov }", ""},
     {"trust_coefficient", "optimization", "0.01", "parameter_group { optimizer: lars }",
      "optimization { optimizer: lamb }"},

@@ -294,6 +294,9 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
                        Recovery::Durability::Value_Name(config.recovery().durability()), ")"));
     }
   }
+  if (use == JobUse::kVirtualTime && Traits(spec.optimizer.kind).holds_average) {
+    problems.Add("optimizer", "average needs workers in Python (expected another, got average)");
+  }
   std::vector<Problem> all = problems.list();
   // A field without effect has only this one problem: an invalid value of the field is not reported
   // in addition.

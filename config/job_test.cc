@@ -155,6 +155,41 @@ TEST(JobTest, EveryFieldOfTheOptimizationArrives) {
                           .growth = {.largest_batch = 4096, .ratio = 2.5}}));
 }
 
+TEST(JobTest, AnAverageNeedsModeSyncAndKeepsNoParameters) {
+  EXPECT_EQ(
+      Error(
+          "optimization { optimizer: average clip_norm: 1 } compression { push: topk pull: bf16 }"),
+      "");
+  EXPECT_EQ(Error("optimization { optimizer: average } recovery { durability: log }"), "");
+  const auto error = [](std::string_view setting) {
+    return Error(absl::StrCat("optimization { optimizer: average } ", setting));
+  };
+  EXPECT_EQ(error("consistency { mode: async }"),
+            "optimizer: average is only valid with mode: sync (got mode: async)");
+  EXPECT_EQ(
+      error("recovery { durability: checkpoint }"),
+      "optimizer: average is only valid with durability: none or log (got durability: checkpoint)");
+  EXPECT_EQ(error("compression { pull: delta_fp8_e5m2 }"),
+            "optimizer: average is only valid with a pull other than delta and delta_CODEC (got "
+            "pull: delta)");
+  EXPECT_EQ(error("parameter_group { match: 'a' optimizer: sgd }"),
+            "optimizer: average is only valid with one optimizer for all tensors (got "
+            "parameter_group[0] with "
+            "optimizer: sgd)");
+  EXPECT_EQ(Error("parameter_group { match: 'a' optimizer: average }"),
+            "optimizer: average is only valid with one optimizer for all tensors (got "
+            "parameter_group[0] with "
+            "optimizer: average)");
+  EXPECT_EQ(error("parameter_group { match: 'a' } parameter_group { match: 'b' weight_decay: 1 }"),
+            "optimizer: average is only valid with groups without learning_rate_factor and "
+            "weight_decay (got "
+            "parameter_group[1])");
+  EXPECT_EQ(
+      Error("optimization { optimizer: average learning_rate: 1 lazy_slots: true }"),
+      "learning_rate: only valid with an optimizer other than average (got optimizer: average)\n"
+      "lazy_slots: only valid with an optimizer other than average (got optimizer: average)");
+}
+
 TEST(JobTest, TheAveragedGradientIsClippedInModeSync) {
   EXPECT_EQ(Spec("optimization { clip_norm: 2 }").clip_norm, 2);
   EXPECT_EQ(Error("optimization { clip_norm: -1 }"),

@@ -119,6 +119,7 @@ class PyClient {
     if (!owned.ok()) Raise("Error", std::string(owned.status().message()));
     owned_ = *std::move(owned);
     durable_ = job.spec.recovery.durability != Durability::kNone;
+    holds_average_ = Traits(job.spec.optimizer.kind).holds_average;
     ready_.resize(owned_->tensors().size());
   }
 
@@ -366,6 +367,7 @@ class PyClient {
   bool in_step() const { return state_ == State::kInStep || state_ == State::kEncoded; }
   bool joined() const { return state_ != State::kNew; }
   bool durable() const { return durable_; }
+  bool holds_average() const { return holds_average_; }
   bool closed() const { return getpid() != pid_ || abandoned_ || owned_->closed(); }
 
  private:
@@ -497,6 +499,7 @@ class PyClient {
   std::unique_ptr<Threads> threads_;
   std::unique_ptr<OwnedClient> owned_;
   bool durable_ = false;
+  bool holds_average_ = false;
   State state_ = State::kNew;
   Step next_;
   std::vector<bool> ready_;  // for each tensor: ready() was called in this step
@@ -631,6 +634,8 @@ NB_MODULE(_client, module) {
       .def_prop_ro("durable", &PyClient::durable,
                    "Whether the job has a durability other than none, so that join may be called "
                    "again with the initial values.")
+      .def_prop_ro("holds_average", &PyClient::holds_average,
+                   "Whether the servers hold mean gradients in place of parameters.")
       .def_prop_ro("in_step", &PyClient::in_step, "Whether a step has begun and not ended.")
       .def_prop_ro("closed", &PyClient::closed, "Whether the client can no longer be used.");
 }

@@ -54,6 +54,10 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
         absl::StrCat("--worker: out of range (expected below ", spec.rule.max_workers,
                      ", the value of max_workers, got ", flags.worker, ")"));
   }
+  if (Traits(spec.optimizer.kind).holds_average) {
+    return absl::InvalidArgumentError(
+        "optimizer: average needs workers in Python (expected another, got average)");
+  }
   if (spec.push.adaptive.has_value() && flags.state_dir.empty() && flags.evaluate.empty()) {
     return absl::InvalidArgumentError(
         "--state_dir: missing (expected a folder for the worker's state, to which push: adaptive "

@@ -153,6 +153,33 @@ void CheckClipping(const JobSpec& job, Problems& problems) {
   require(!job.push.adaptive.has_value(), "a push other than adaptive", "push: adaptive");
 }
 
+// Checks a job whose servers hold averages of gradients. Workers that miss an average would continue with other parameters
+// than the others.
+void CheckAverage(const JobSpec& job, Problems& problems) {
+  if (FindOptimizer(job, [](const OptimizerTraits& t) { return t.holds_average; }) == nullptr) {
+    return;
+  }
+  const auto require = [&](bool good, std::string_view expected, std::string_view got) {
+    if (!good) {
+      problems.Add("optimizer", absl::StrCat("average is only valid with ", std::string(expected),
+                                             " (got ", std::string(got), ")"));
+    }
+  };
+  require(job.rule.mode() == "sync", "mode: sync", absl::StrCat("mode: ", job.rule.mode()));
+  require(job.recovery.durability != Durability::kCheckpoint, "durability: none or log",
+          "durability: checkpoint");
+  require(!job.publish.has_value(), "a pull other than delta and delta_CODEC", "pull: delta");
+  require(!job.push.adaptive.has_value(), "a push other than adaptive", "push: adaptive");
+  for (size_t i = 0; i < job.groups.size(); ++i) {
+    const GroupSpec& group = job.groups[i];
+    const std::string place = absl::StrCat("parameter_group[", i, "]");
+    require(group.optimizer.kind == job.optimizer.kind, "one optimizer for all tensors",
+            absl::StrCat(place, " with optimizer: ", Traits(group.optimizer.kind).name));
+    require(group.learning_rate_factor == 1 && group.optimizer.weight_decay == 0,
+            "groups without learning_rate_factor and weight_decay", place);
+  }
+}
+
 // Checks a job whose batch grows.
 void CheckBatchGrowth(const JobSpec& job, Problems& problems) {
   if (job.rule.fold == Fold::kRound && job.rule.quorum < 2) {
@@ -332,6 +359,7 @@ Problems JobSpec::Validate() const {
   problems.Append(
       ModeProblems(rule, sparse_updates, publish, staleness, schedule.grows_batch(), clip_norm));
   CheckClipping(*this, problems);
+  CheckAverage(*this, problems);
   CheckCombinations(*this, problems);
   CheckStaleness(*this, problems);
   if (schedule.grows_batch()) CheckBatchGrowth(*this, problems);

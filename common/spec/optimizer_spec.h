@@ -24,13 +24,15 @@ enum class OptimizerKind : uint8_t {
   kAdagrad,
   kLion,
   kLars,
-  kLamb
+  kLamb,
+  kAverage
 };
 
 struct OptimizerTraits {
   std::string_view name;
   // True if the optimizer's formula reads the setting momentum, the two betas, epsilon or
-  // trust_coefficient. Every formula reads the learning rate and weight_decay.
+  // trust_coefficient. Every formula reads the learning rate and weight_decay, except that of an
+  // optimizer with holds_average.
   bool uses_momentum = false;
   bool uses_betas = false;
   bool uses_epsilon = false;
@@ -43,6 +45,9 @@ struct OptimizerTraits {
   // True if the update of a value depends on norms of its whole tensor. A shard then holds whole
   // tensors (docs/decisions/0109).
   bool needs_whole_tensors = false;
+  // True if the masters are the mean gradient of the last round, for workers that keep the
+  // parameters themselves (docs/decisions/0162).
+  bool holds_average = false;
 };
 
 // One row per optimizer, in the order of the enum OptimizerKind.
@@ -74,6 +79,7 @@ inline constexpr OptimizerTraits kOptimizers[] = {
      .has_slots = true,
      .has_velocity = true,
      .needs_whole_tensors = true},
+    {.name = "average", .holds_average = true},
 };
 
 constexpr const OptimizerTraits& Traits(OptimizerKind kind) {

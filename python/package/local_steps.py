@@ -29,7 +29,7 @@ class LocalSteps(JobWorker):
     apply to the inner optimizer. All workers must begin with the same parameters: seed them equally.
 
     Args:
-      model: a torch.nn.Module. Its trainable parameters have a floating-point type and stay where they are; the worker
+      model: a torch.nn.Module. Its trainable parameters have fp32, bf16 or fp16 values and stay where they are; the worker
         exchanges fp32 values in the host's memory.
       optimizer: a torch.optim.Optimizer of all trainable parameters of MODEL.
       every: the number of local steps between two exchanges.
@@ -123,8 +123,6 @@ def _check_optimizer(optimizer, parameters):
         raise Error(f"optimizer: wrong type (expected torch.optim.Optimizer, got {type(optimizer).__name__})")
     own = {id(p) for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
     for name, p in parameters.items():
-        if not p.dtype.is_floating_point:
-            raise Error(f"parameter {name}: wrong type (expected a floating-point type, got {p.dtype})")
         if id(p) not in own:
             raise Error(f"parameter {name}: not in the optimizer (expected all trainable parameters of the model)")
     if len(own) != len(parameters):

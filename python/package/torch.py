@@ -17,39 +17,30 @@ import weakref
 import torch
 
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack, ServerLostError
+from thinwire.gradient_average import GradientAverage, average_hook
 from thinwire.local_steps import LocalSteps
-from thinwire.worker import JobWorker, init, trainable_parameters
+from thinwire.worker import JobWorker, host_values, init, trainable_parameters
 
-__all__ = ["DistributedOptimizer", "DivergedError", "Error", "LocalSteps", "RefusedError", "RolledBack", "ServerLostError",
-           "init"]
+__all__ = ["DistributedOptimizer", "DivergedError", "Error", "GradientAverage", "LocalSteps", "RefusedError", "RolledBack",
+           "ServerLostError", "average_hook", "init"]
 
 
-def _check_parameters(model):
-    """Returns the trainable parameters of MODEL by name, all of which can move into the client's memory."""
-    parameters = trainable_parameters(model)
-    for name, p in parameters.items():
-        if p.dtype != torch.float32:
-            raise Error(f"parameter {name}: wrong type (expected torch.float32, got {p.dtype})")
-        if p.device.type != "cpu":
-            raise Error(f"parameter {name}: wrong device (expected cpu, got {p.device})")
-        if not p.is_contiguous():
-            raise Error(
-                f"parameter {name}: not contiguous (expected row-major values, got shape {tuple(p.shape)} with strides "
-                f"{p.stride()}; a channels_last model needs model.to(memory_format=torch.contiguous_format))"
-            )
-    return parameters
+def _fits_the_replica(parameter):
+    """Returns whether PARAMETER can have the client's memory: contiguous fp32 values of the host."""
+    return parameter.dtype == torch.float32 and parameter.device.type == "cpu" and parameter.is_contiguous()
 
 
 class DistributedOptimizer(JobWorker):
     """Replaces the optimizer of a model: the servers apply the updates.
 
-    The trainable parameters of MODEL move into the client's memory. Frozen parameters and buffers, such as those of batch
-    normalization, stay local. All workers must begin with the same values: seed them equally.
+    Trainable parameters of MODEL that are contiguous fp32 tensors on the CPU move into the client's memory. Others, on a GPU, of
+    half precision, or channels_last, stay where they are, and step() copies the servers' fp32 values into them. Frozen parameters
+    and buffers, such as those of batch normalization, stay local. All workers must begin with the same values: seed them equally.
 
     Joining blocks until all workers have joined, or until `start_timeout_seconds` have passed.
 
     Args:
-      model: a torch.nn.Module on the CPU with contiguous fp32 parameters.
+      model: a torch.nn.Module with trainable parameters of fp32, bf16 or fp16.
       optimizer: the optimizer of the servers, such as "momentum" (docs/optimizers.md). None: that of the job file.
       lr: the learning rate, the setting learning_rate. None: that of the job file.
       steps: the number of steps of the run. Required with a schedule or a warm-up.
@@ -64,7 +55,7 @@ class DistributedOptimizer(JobWorker):
     """
 
     def __init__(self, model, optimizer=None, lr=None, *, steps=0, examples=1, overlap=True, **settings):
-        parameters = _check_parameters(model)
+        parameters = trainable_parameters(model)
         super().__init__(model, parameters, optimizer, lr, steps, examples, settings)
         self._overlap = overlap
         self._sync = True  # False within no_sync()
@@ -73,10 +64,14 @@ class DistributedOptimizer(JobWorker):
         self._error = None  # of the backward pass
         self._zeros = None  # the gradient of parameters that a step did not use
         self._hooks = []
-        self._join([p.detach().numpy() for p in self._parameters])
+        self._join([host_values(p) for p in self._parameters])
+        self._copied = []  # pairs of a parameter that stays in its own memory, and its values in the client's
         for p, replica in zip(self._parameters, self._replicas()):
-            p.data = replica
-        self._mark_changed()
+            if _fits_the_replica(p):
+                p.data = replica
+            else:
+                self._copied.append((p, replica))
+        self._take_parameters()
         self._add_hooks()
 
     # --- the training loop ---
@@ -102,7 +97,7 @@ class DistributedOptimizer(JobWorker):
         self._finish_step()
         self._given.clear()
         self._backward_ran = False
-        self._mark_changed()
+        self._take_parameters()
         self._watch_divergence()
         self._leave_if_asked()
 
@@ -178,14 +173,14 @@ class DistributedOptimizer(JobWorker):
         if gradient is None:
             if self._zeros is None:
                 self._zeros = torch.zeros(max(q.numel() for q in self._parameters))
-            values = self._zeros[: p.numel()].view(p.shape)
+            values = self._zeros[: p.numel()].view(p.shape).numpy()
         elif gradient.layout != torch.strided:
             raise Error(f"gradient of {name}: sparse (expected a dense gradient, as of Embedding(sparse=False))")
         else:
-            values = gradient.detach().contiguous()
+            values = host_values(gradient)
         if not self._client.in_step:
             self._client.begin_step(self.examples)
-        self._client.ready(index, values.numpy())
+        self._client.ready(index, values)
         self._given[index] = (gradient, None if gradient is None else gradient._version)
 
     def _check_unchanged(self):
@@ -208,10 +203,13 @@ class DistributedOptimizer(JobWorker):
                     "DistributedOptimizer)"
                 )
 
-    def _mark_changed(self):
-        """Tells autograd that the client has changed the parameters, so that it refuses to use an old graph."""
+    def _take_parameters(self):
+        """Sets the parameters to those of the servers. Autograd then refuses to use an old graph."""
         with torch.no_grad():
+            for p, replica in self._copied:
+                p.copy_(replica)
             for p in self._parameters:
-                p.view(-1)[:0].zero_()  # counts as a change and writes nothing
+                if p.is_contiguous():
+                    p.view(-1)[:0].zero_()  # counts as a change and writes nothing
         self._addresses = [p.data_ptr() for p in self._parameters]
         self._versions = [p._version for p in self._parameters]

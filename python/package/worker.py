@@ -17,6 +17,9 @@ from thinwire._client import DivergedError, Error, RefusedError, RolledBack
 # gradients, so the parameters no longer change.
 _LOST_STEPS = 100
 
+# The types of parameters whose values the servers hold without loss.
+_TYPES = (torch.float32, torch.bfloat16, torch.float16)
+
 # The exit code of a worker that was asked to stop, and the longest wait for the other workers' stop (docs/failures.md).
 _STOPPED = 75
 _COMMON_STOP_SECONDS = 2
@@ -144,11 +147,21 @@ def trainable_parameters(model):
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise Error("model: no trainable parameter (expected at least one with requires_grad)")
+    for name, p in parameters.items():
+        if p.dtype not in _TYPES:
+            raise Error(f"parameter {name}: wrong type (expected one of {', '.join(map(str, _TYPES))}, got {p.dtype})")
     return parameters
+
+
+def host_values(tensor):
+    """Returns the values of TENSOR as a contiguous fp32 array of the host, which is the tensor's memory if that has this form."""
+    return tensor.detach().to("cpu", torch.float32).contiguous().numpy()
 
 
 class JobWorker:
     """A worker of a job whose tensors are trainable parameters. A context manager, which leaves the servers at its end."""
+
+    _takes_average = False  # the servers hold mean gradients in place of parameters
 
     def __init__(self, model, parameters, optimizer, learning_rate, steps, examples, settings):
         """Makes the client of PARAMETERS, the trainable ones of MODEL by name.
@@ -175,6 +188,9 @@ class JobWorker:
             examples=examples,
             **_process,
         )
+        if self._client.holds_average != self._takes_average:
+            raise Error(f"optimizer: average is only valid with GradientAverage (expected an optimizer that updates "
+                        f"parameters, got average with {type(self).__name__})")
         self._lost_steps = 0
         self._nonfinite = 0
         self._step_end = time.monotonic()

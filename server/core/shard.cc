@@ -101,6 +101,7 @@ struct Shard::State {
         first_rule(options.rule),
         generation(options.generation),
         clips(options.clips),
+        holds_average(optimizer.holds_average()),
         staleness_spec(options.staleness),
         workers(options.rule.max_workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
@@ -169,6 +170,7 @@ struct Shard::State {
   std::optional<RuleEvent> next_rule;  // in an open shard, its step is above the frontier
   const Generation generation;
   const bool clips;
+  const bool holds_average;
   const StalenessSpec staleness_spec;
 
   bool open = false;
@@ -363,6 +365,7 @@ void Shard::State::CloseRounds(bool last_departed, Effects& effects) {
       // this loop closes all consecutive rounds without gradients; one iteration per round could
       // take too long.
       effects.rounds.push_back({Step{finished->value - 1}, {}});
+      if (holds_average) store.Clear();
       workers.MoveFrontier(*finished);
     }
   }

@@ -189,6 +189,28 @@ TEST_F(ShardTest, EmptyRoundsCloseTogether) {
   EXPECT_EQ(shard_->version(), Version{0});
 }
 
+// Otherwise a worker would use the mean gradient of the round before once more.
+TEST_F(ShardTest, AfterARoundWithoutGradientsAnAverageIsZero) {
+  const auto average = MakeOptimizer({.kind = OptimizerKind::kAverage}).value();
+  ShardOptions options;
+  options.value_count = 1;
+  options.rule = Rule::Sync(2);
+  Shard shard(options, *average, schedule_);
+  const FakeWorker a{WorkerId{0}}, b{WorkerId{1}};
+  shard.Apply(SeedEvent{Fp32Payload({0})});
+  for (const FakeWorker& worker : {a, b}) shard.Apply(worker.Join());
+  shard.Apply(a.Push(0, 1, {4}));
+  shard.Apply(b.Push(0, 3, {8}));
+  EXPECT_EQ(shard.masters()[0], 7);
+  shard.Apply(a.PushNothing(1));
+  shard.Apply(b.PushNothing(1));
+  EXPECT_EQ(shard.masters()[0], 0);
+  EXPECT_EQ(shard.version(), Version{2}) << "readers get the new value";
+  shard.Apply(a.PushNothing(2));
+  shard.Apply(b.Push(2, 2, {-3}));
+  EXPECT_EQ(shard.masters()[0], -3);
+}
+
 TEST_F(ShardTest, StepsSaturateAtTheLargest) {
   Open(Rule::Async(1));
   EXPECT_EQ(shard_->Apply(workers_[0].Push(kLargest, 1, {1})).judgement->verdict, Verdict::kAccept);

@@ -37,7 +37,7 @@ def momentum_of_torch(parameters):
 class ClusterTest(unittest.TestCase):
     def train(self, servers, workers=2, steps=worker.STEPS):
         processes = [servers.worker("train", w, steps=steps) for w in range(workers)]
-        return [jobs.result_of(process) for process in processes]
+        return jobs.results_of(processes)
 
     def launch(self, *command):
         return subprocess.run(
@@ -86,7 +86,7 @@ class ClusterTest(unittest.TestCase):
             processes[0].stdin.write("\n")
             processes[0].stdin.flush()
             servers.start(1)
-            results = [jobs.result_of(process) for process in processes]
+            results = jobs.results_of(processes)
         expected = plain_training(2, worker.STEPS, momentum_of_torch)
         for result in results:
             self.expect_equal(result["parameters"], expected, 1e-6)
@@ -100,7 +100,7 @@ class ClusterTest(unittest.TestCase):
             servers.await_checkpoints()
             servers.kill(1)
             servers.start(1)
-            results = [jobs.result_of(process) for process in processes]
+            results = jobs.results_of(processes)
         expected = plain_training(2, steps, momentum_of_torch)
         for result in results:
             self.assertEqual(result["counters"]["rollbacks"], 1)

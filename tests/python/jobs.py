@@ -138,3 +138,7 @@ def result_of(process):
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, f"exit code {process.returncode}\n{output}\n{errors}"
     return json.loads(output.splitlines()[-1])
+
+
+def results_of(processes):
+    return [result_of(process) for process in processes]

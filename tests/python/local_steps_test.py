@@ -64,7 +64,7 @@ class LocalStepsTest(unittest.TestCase):
 
     def train(self, servers, **arguments):
         processes = [servers.worker("train_locally", w, every=EVERY, **arguments) for w in range(2)]
-        return [jobs.result_of(process) for process in processes]
+        return jobs.results_of(processes)
 
     def test_two_workers_average_their_parameters(self):
         with jobs.Servers(workers=2, optimizer="sgd", learning_rate=1) as servers:
@@ -103,7 +103,7 @@ class LocalStepsTest(unittest.TestCase):
             servers.await_checkpoints()
             servers.kill(1)
             servers.start(1)
-            results = [jobs.result_of(process) for process in processes]
+            results = jobs.results_of(processes)
         self.assertEqual(results[0]["parameters"], results[1]["parameters"])
         for result in results:
             self.assertEqual((result["counters"]["rollbacks"], result["step"]), (1, exchanges))

@@ -84,6 +84,37 @@ def train_locally(settings, exchanges, every, seconds=0):
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
 
 
+def train_ddp(settings, steps, store, hook=True, nan_at=None, seconds=0):
+    """Trains with DistributedDataParallel and a local optimizer. HOOK: thinwire averages the gradients, else gloo does.
+
+    Worker 1 has a NaN in its batch of step NAN_AT. Every step takes at least SECONDS; if that is not 0, prints a line before
+    the first. STORE is a new file for torch.distributed.
+    """
+    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=WORKER, world_size=2)
+    tw.init()
+    model = make_model()
+    ddp = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.001, gradient_as_bucket_view=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    state = None
+    if hook:
+        state = tw.GradientAverage(ddp, **{k: v for k, v in settings.items() if k != "optimizer"})
+        ddp.register_comm_hook(state, tw.average_hook)
+    if seconds:
+        print("training", flush=True)
+    for step in range(steps):
+        time.sleep(seconds)
+        optimizer.zero_grad()
+        x, y = batch(WORKER, step)
+        if WORKER == 1 and step == nan_at:
+            x[0, 0] = float("nan")
+        torch.nn.functional.cross_entropy(ddp(x), y).backward()
+        optimizer.step()
+    counters = state.counters if hook else {}
+    if hook:
+        state.close()
+    print(json.dumps({"parameters": values_of(model), "step": state.step_number if hook else steps, "counters": counters}))
+
+
 def wait_for_interrupt(settings):
     """Reads a line and begins a step that cannot end before Ctrl-C. Prints whether KeyboardInterrupt was raised."""
     model = make_model()
@@ -137,5 +168,5 @@ def fork(settings):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    {f.__name__: f for f in (train, train_locally, wait_for_interrupt, join_only, fork)}[sys.argv[1]](
+    {f.__name__: f for f in (train, train_locally, train_ddp, wait_for_interrupt, join_only, fork)}[sys.argv[1]](
         json.loads(sys.argv[2]), **json.loads(sys.argv[3]))

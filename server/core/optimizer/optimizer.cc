@@ -17,6 +17,7 @@ std::unique_ptr<const Optimizer> MakeAdagrad(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeLion(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeLars(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeLamb(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeAverage(const OptimizerSpec& spec);
 
 namespace {
 
@@ -24,7 +25,7 @@ using Factory = std::unique_ptr<const Optimizer> (*)(const OptimizerSpec& spec);
 
 // The optimizer factories, indexed by OptimizerKind.
 constexpr Factory kFactories[] = {MakeSgd,     MakeMomentum, MakeMomentum, MakeAdam, MakeAdamW,
-                                  MakeAdagrad, MakeLion,     MakeLars,     MakeLamb};
+                                  MakeAdagrad, MakeLion,     MakeLars,     MakeLamb, MakeAverage};
 static_assert(std::size(kFactories) == std::size(kOptimizers));
 
 }  // namespace

@@ -10,6 +10,7 @@
 //   lion       m       x -= rate sign(mean of m and g);  m: decaying mean of g
 //   lars       u       formula of momentum, with a rate per tensor
 //   lamb       m v     formula of adamw, with a rate per tensor
+//   average    -       x = g
 //
 // docs/optimizers.md lists the complete formulas; sparse_update.h applies updates that have entries
 // for only a few values. Slots are an optimizer's state per value: flat arrays of the shard's
@@ -49,6 +50,9 @@ class Optimizer {
   double average_decay() const { return average_decay_; }
   // Returns whether the update of a value depends on norms of its tensor.
   bool needs_whole_tensors() const { return needs_whole_tensors_; }
+  // Returns whether the masters are the mean gradient of the last round: 0 after a round without
+  // gradients.
+  bool holds_average() const { return holds_average_; }
   // Applies one update to the arrays, which cover a shard or a part of a shard, or exactly one
   // tensor if needs_whole_tensors().
   // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
@@ -62,13 +66,15 @@ class Optimizer {
       : slot_count_(slot_count),
         weight_decay_(spec.weight_decay),
         average_decay_(spec.parameter_average),
-        needs_whole_tensors_(Traits(spec.kind).needs_whole_tensors) {}
+        needs_whole_tensors_(Traits(spec.kind).needs_whole_tensors),
+        holds_average_(Traits(spec.kind).holds_average) {}
 
  private:
   const int slot_count_;
   const double weight_decay_;
   const double average_decay_;
   const bool needs_whole_tensors_;
+  const bool holds_average_;
 };
 
 // Returns NORM / OTHER, or 1 if one of them is 0.

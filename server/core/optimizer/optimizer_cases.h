@@ -1,5 +1,5 @@
 // The table of optimizers for the contract tests. Each row contains the expected properties and
-// results of one optimizer. For tests only.
+// results of one optimizer that updates parameters. For tests only.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_CASES_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_CASES_H_
 

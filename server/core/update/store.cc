@@ -57,6 +57,13 @@ void Store::Apply(Accumulator& accumulator, double factor) {
   accumulator.Clear();
 }
 
+void Store::Clear() {
+  ++version_;
+  if (std::exchange(lent_, false)) TakeBuffer();
+  std::ranges::fill(masters_, 0.0f);
+  saturated_ = false;
+}
+
 StoreSnapshot Store::Save() {
   lent_ = true;
   return {.version = version_,

@@ -61,6 +61,8 @@ class Store {
   // REQUIRES: seeded(); ACCUMULATOR contains gradients, none of which waits for ordered folding
   // (accumulator.h); its sum is sparse only if sparse_updates.WantsSparse().
   void Apply(Accumulator& accumulator, double factor = 1);
+  // Applies one update that sets all masters to 0.
+  void Clear();
 
   bool seeded() const { return seeded_; }
   Version version() const { return version_; }

@@ -105,6 +105,18 @@ TEST(StoreTest, LentMastersStayUnchanged) {
   EXPECT_EQ(store.masters().data(), first) << "the reader has released the first buffer";
 }
 
+TEST(StoreTest, ClearLeavesLentMastersUnchanged) {
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(2, 0, optimizer, schedule);
+  store.Seed(Fp32Payload({1, 2}));
+  const ByteChain payload = store.Payload();
+  store.Clear();
+  EXPECT_EQ(payload, Fp32Payload({1, 2}).bytes());
+  EXPECT_EQ(store.Payload(), Fp32Payload({0, 0}).bytes());
+  EXPECT_EQ(store.version(), Version{1});
+}
+
 TEST(StoreTest, AnUpdateCarriesTheProgressOfTheRun) {
   const Schedule schedule = ConstantRate();
   for (const uint64_t planned_examples : {0, 8}) {
