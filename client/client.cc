@@ -62,9 +62,9 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
 
 bool Client::rolled_back() const { return thread_.progress.rollback().has_value(); }
 
-void Client::BeginStep(Step step, uint32_t examples, float scale) {
+void Client::BeginStep(Step step, uint32_t examples, float scale, float rate_factor) {
   thread_.progress.BeginStep();
-  thread_.loop->Post([=, this] { thread_.core->BeginStep(step, examples, scale); });
+  thread_.loop->Post([=, this] { thread_.core->BeginStep(step, examples, scale, rate_factor); });
 }
 
 template <typename Wait>

@@ -105,8 +105,10 @@ class Client {
   // Starts a step. EXAMPLES is the weight of the step's pushes; a push of weight 0 has no values.
   // SCALE is the factor that the caller has multiplied the gradients by. The client divides the
   // gradients by SCALE before any other operation; the division is exact if SCALE is a power of
-  // two. REQUIRES: STEP is the last result of Join or NextStep.
-  void BeginStep(Step step, uint32_t examples, float scale = 1);
+  // two. RATE_FACTOR, finite and not negative, multiplies the learning rate of the servers' update;
+  // an update with several gradients uses the mean of theirs, weighted by EXAMPLES. REQUIRES: STEP
+  // is the last result of Join or NextStep.
+  void BeginStep(Step step, uint32_t examples, float scale = 1, float rate_factor = 1);
 
   // Blocks until the tensor's parameters for the current step are in the replica. Errors:
   // Unavailable or DeadlineExceeded "server 1 (host:port): ..." if a server did not respond for

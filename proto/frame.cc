@@ -17,7 +17,7 @@ template <typename T, typename Plain>
 concept Is = std::same_as<std::remove_const_t<T>, Plain>;
 
 // Each EachField function calls visit(number, field) for every field of an entry or a frame. NUMBER
-// is the field number in parameter_service.proto.
+// is the field number in parameter_service.proto. A float is a factor: its field is absent if it is 1.
 void EachField(auto& visit, Is<SeedEntry> auto& seed) {
   visit(1, seed.shard.value);
   visit(15, seed.payload);
@@ -31,6 +31,7 @@ void EachField(auto& visit, Is<PushEntry> auto& push) {
   visit(5, push.computed_version.value);
   visit(6, push.held_version.value);
   visit(7, push.read_codec);
+  visit(8, push.rate_factor);
   visit(15, push.payload);
 }
 
@@ -117,6 +118,9 @@ class FieldReader {
   void operator()(uint32_t field, bool& value) {
     if (Matches(VarintTag(field))) value = reader_.Varint() != 0;
   }
+  void operator()(uint32_t field, float& factor) {
+    if (Matches(FloatTag(field))) factor = reader_.Float();
+  }
   void operator()(uint32_t field, ByteChain& value) {
     if (Matches(BytesTag(field))) value = reader_.Bytes();
   }
@@ -160,6 +164,9 @@ class FieldWriter {
 
   void operator()(uint32_t field, std::unsigned_integral auto value) {
     writer_.Varint(field, value);
+  }
+  void operator()(uint32_t field, float factor) {
+    if (factor != 1) writer_.Float(field, factor);
   }
   void operator()(uint32_t field, const ByteChain& payload) { writer_.Payload(field, payload); }
   void operator()(uint32_t field, const std::vector<WorkerId>& workers) {

@@ -13,6 +13,7 @@
 #ifndef THINWIRE_PROTO_FRAME_H_
 #define THINWIRE_PROTO_FRAME_H_
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,9 @@ inline constexpr size_t kMostEntries = 65536;
 inline constexpr uint32_t kReadDeltas = 64;
 inline constexpr uint32_t kReadPublished = 65;
 
+// Returns whether FACTOR may multiply a learning rate.
+inline bool IsRateFactor(float factor) { return factor >= 0 && std::isfinite(factor); }
+
 struct SeedEntry {
   ShardId shard;
   ByteChain payload;
@@ -45,6 +49,7 @@ struct PushEntry {
   Version computed_version;
   Version held_version;
   uint32_t read_codec = 0;
+  float rate_factor = 1;
   ByteChain payload;
   bool operator==(const PushEntry&) const = default;
 };

@@ -40,6 +40,9 @@ ByteChain Cut(const std::string& bytes, Random& random) {
 // Returns a number whose size in bits is random, and 0 in at least a quarter of the calls.
 uint64_t Any64(Random& random) { return random() % 4 == 0 ? 0 : random() >> random() % 64; }
 uint32_t Any32(Random& random) { return static_cast<uint32_t>(Any64(random)); }
+float AnyFactor(Random& random) {
+  return AnyBool(random) ? 1 : static_cast<float>(random() % 9) / 4;
+}
 bool AnyBool(Random& random) { return random() % 2 == 0; }
 
 ByteChain AnyPayload(Random& random) {
@@ -61,6 +64,7 @@ WorkerFrame AnyWorkerFrame(Random& random) {
                             {Any64(random)},
                             {Any64(random)},
                             Any32(random),
+                            AnyFactor(random),
                             AnyPayload(random)});
   }
   for (uint64_t n = random() % 4; n > 0; --n) {
@@ -118,6 +122,7 @@ WorkerFrame FrameOf(const WorkerMessage& message) {
                             {p.computed_version()},
                             {p.held_version()},
                             p.read_codec(),
+                            p.has_rate_factor() ? p.rate_factor() : 1,
                             ChainOf(p.payload())});
   }
   for (const Read& r : message.reads()) {

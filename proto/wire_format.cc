@@ -1,6 +1,7 @@
 #include "proto/wire_format.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -48,13 +49,26 @@ uint64_t WireReader::Varint() {
       Fail("the message ends inside a varint");
       return 0;
     }
-    const auto byte = static_cast<uint8_t>(pieces_[piece_].bytes[in_piece_]);
-    Pass(1);
+    const uint8_t byte = Byte();
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) return value;
   }
   Fail("varint is too long (expected at most 10 bytes)");
   return 0;
+}
+
+float WireReader::Float() {
+  if (status_.ok() && end_ - position_ < sizeof(float)) Fail("the message ends inside a float");
+  if (!status_.ok()) return 0;
+  uint32_t bits = 0;
+  for (int shift = 0; shift < 32; shift += 8) bits |= uint32_t{Byte()} << shift;
+  return std::bit_cast<float>(bits);
+}
+
+uint8_t WireReader::Byte() {
+  const auto byte = static_cast<uint8_t>(pieces_[piece_].bytes[in_piece_]);
+  Pass(1);
+  return byte;
 }
 
 size_t WireReader::Length() {
@@ -157,6 +171,12 @@ void WireWriter::Varint(uint32_t field, uint64_t value) {
   if (value == 0) return;
   Put(VarintTag(field));
   Put(value);
+}
+
+void WireWriter::Float(uint32_t field, float value) {
+  Put(FloatTag(field));
+  const auto bits = std::bit_cast<uint32_t>(value);
+  for (int shift = 0; shift < 32; shift += 8) own_.push_back(static_cast<std::byte>(bits >> shift));
 }
 
 void WireWriter::PackedVarints(uint32_t field, const std::vector<uint32_t>& values) {

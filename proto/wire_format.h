@@ -4,6 +4,7 @@
 //   message   (tag value)*
 //   tag       field number * 8 + wire type
 //   varint    7 bits per byte, the lowest first, at most 10 bytes
+//   float     4 bytes, the lowest first
 //
 // Not thread-safe.
 #ifndef THINWIRE_PROTO_WIRE_FORMAT_H_
@@ -21,13 +22,14 @@
 
 namespace thinwire {
 
-// Return the tag of field number FIELD, for a varint or for length-delimited bytes. The functions
-// are constexpr, so that tags can be case labels.
+// Return the tag of field number FIELD, for a varint, for length-delimited bytes or for a float. The
+// functions are constexpr, so that tags can be case labels.
 constexpr uint32_t VarintTag(uint32_t field) { return field << 3; }
 constexpr uint32_t BytesTag(uint32_t field) { return field << 3 | 2; }
+constexpr uint32_t FloatTag(uint32_t field) { return field << 3 | 5; }
 
-// Reads a chain from front to back. After the first error, NextTag returns false, Varint returns 0,
-// and Bytes returns an empty chain. A caller may therefore check status() once, at the end.
+// Reads a chain from front to back. After the first error, NextTag returns false, Varint and Float
+// return 0, and Bytes returns an empty chain. A caller may therefore check status() once, at the end.
 class WireReader {
  public:
   // CHAIN must outlive the reader.
@@ -35,9 +37,10 @@ class WireReader {
 
   // Reads the next field's tag. Returns false at the end of the current message, or after an error.
   bool NextTag(uint32_t* tag);
-  // Varint and Bytes read the value of the field whose tag was read last. The caller chooses
+  // Varint, Float and Bytes read the value of the field whose tag was read last. The caller chooses
   // between them by the tag's wire type.
   uint64_t Varint();
+  float Float();
   ByteChain Bytes();
   // Skips the value of the field with tag TAG, whatever its wire type. A group is skipped together
   // with the fields in it.
@@ -57,6 +60,8 @@ class WireReader {
 
  private:
   size_t Length();
+  // Returns the next byte. REQUIRES: position_ < end_; no error.
+  uint8_t Byte();
   void Pass(size_t count);
   void SkipGroup(uint32_t field);
 
@@ -72,6 +77,8 @@ class WireReader {
 class WireWriter {
  public:
   void Varint(uint32_t field, uint64_t value);
+  // Writes VALUE, also if it is 0.
+  void Float(uint32_t field, float value);
   // Writes all elements of VALUES as one packed repeated field.
   void PackedVarints(uint32_t field, const std::vector<uint32_t>& values);
   void Payload(uint32_t field, const ByteChain& payload);

@@ -35,6 +35,7 @@
 #include "common/ids.h"
 #include "common/time/thread_executor.h"
 #include "config/effective.h"
+#include "proto/frame.h"
 #include "proto/worker_event.pb.h"
 #include "python/job_settings.h"
 #include "python/owned_client.h"
@@ -119,6 +120,7 @@ class PyClient {
     if (!owned.ok()) Raise("Error", std::string(owned.status().message()));
     owned_ = *std::move(owned);
     durable_ = job.spec.recovery.durability != Durability::kNone;
+    learning_rate_ = job.spec.schedule.learning_rate;
     holds_average_ = Traits(job.spec.optimizer.kind).holds_average;
     ready_.resize(owned_->tensors().size());
   }
@@ -161,11 +163,16 @@ class PyClient {
     return next_.value;
   }
 
-  void BeginStep(uint32_t examples, float scale) {
+  void BeginStep(uint32_t examples, float scale, float rate_factor) {
     CheckUsable();
     Require(State::kBetweenSteps, "begin_step");
+    if (!IsRateFactor(rate_factor)) {
+      Raise("Error", absl::StrCat("rate_factor: out of range (expected a finite number of at least "
+                                  "0, got ",
+                                  rate_factor, ")"));
+    }
     Client& client = owned_->client();
-    client.BeginStep(next_, examples, scale);
+    client.BeginStep(next_, examples, scale, rate_factor);
     state_ = State::kInStep;
     ready_.assign(ready_.size(), false);
   }
@@ -367,6 +374,7 @@ class PyClient {
   bool in_step() const { return state_ == State::kInStep || state_ == State::kEncoded; }
   bool joined() const { return state_ != State::kNew; }
   bool durable() const { return durable_; }
+  double learning_rate() const { return learning_rate_; }
   bool holds_average() const { return holds_average_; }
   bool closed() const { return getpid() != pid_ || abandoned_ || owned_->closed(); }
 
@@ -499,6 +507,7 @@ class PyClient {
   std::unique_ptr<Threads> threads_;
   std::unique_ptr<OwnedClient> owned_;
   bool durable_ = false;
+  double learning_rate_ = 0;
   bool holds_average_ = false;
   State state_ = State::kNew;
   Step next_;
@@ -575,8 +584,10 @@ NB_MODULE(_client, module) {
            "Joins every server and returns the first step. INITIAL has one contiguous fp32 array "
            "per tensor, the same for all workers. Call it again after RolledBack.")
       .def("begin_step", &PyClient::BeginStep, "examples"_a = 1, "scale"_a = 1.0F,
+           "rate_factor"_a = 1.0F,
            "Begins the step that join or next_step returned. EXAMPLES is the weight of this "
-           "worker's gradient; SCALE is the factor that the gradients were multiplied by.")
+           "worker's gradient; SCALE is the factor that the gradients were multiplied by; "
+           "RATE_FACTOR multiplies the learning rate of the update.")
       .def("wait_tensor", &PyClient::WaitTensor, "tensor"_a,
            "Blocks until the parameters of TENSOR for this step are in the replica.")
       .def("wait_all", &PyClient::WaitAll,
@@ -634,6 +645,8 @@ NB_MODULE(_client, module) {
       .def_prop_ro("durable", &PyClient::durable,
                    "Whether the job has a durability other than none, so that join may be called "
                    "again with the initial values.")
+      .def_prop_ro("learning_rate", &PyClient::learning_rate,
+                   "The setting learning_rate of the job.")
       .def_prop_ro("holds_average", &PyClient::holds_average,
                    "Whether the servers hold mean gradients in place of parameters.")
       .def_prop_ro("in_step", &PyClient::in_step, "Whether a step has begun and not ended.")

@@ -231,8 +231,8 @@ void ClientCore::StopExchange() {
   if (exchange_ != nullptr) exchange_->Stop();
 }
 
-void ClientCore::BeginStep(Step step, uint32_t examples, float scale) {
-  if (exchange_ != nullptr) exchange_->pushes().BeginStep(step, examples, scale);
+void ClientCore::BeginStep(Step step, uint32_t examples, float scale, float rate_factor) {
+  if (exchange_ != nullptr) exchange_->pushes().BeginStep(step, examples, scale, rate_factor);
 }
 
 void ClientCore::Ready(uint32_t tensor, std::span<const float> gradient,

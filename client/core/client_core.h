@@ -72,7 +72,7 @@ class ClientCore {
   void StopExchange();
 
   // Does nothing if no exchange is running. See Client.
-  void BeginStep(Step step, uint32_t examples, float scale);
+  void BeginStep(Step step, uint32_t examples, float scale = 1, float rate_factor = 1);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
   void Fail(absl::Status failure);
   // Sends a heartbeat to the lead without waiting for its time.

@@ -30,9 +30,10 @@ PushPipeline::PushPipeline(const ExchangeParts& parts,
 
 // Stage 1: gradients become ready, in any order.
 
-void PushPipeline::BeginStep(Step step, uint32_t examples, float scale) {
+void PushPipeline::BeginStep(Step step, uint32_t examples, float scale, float rate_factor) {
   if (stopped_) return;
   examples_ = examples;
+  rate_factor_ = rate_factor;
   parts_.encoder.BeginStep(step);
   gradients_.Begin();
   clip_.Begin(scale);
@@ -100,7 +101,8 @@ absl::Status PushPipeline::BeginShard() {
   return parts_.encoder.Begin({.shard = shard,
                                .step = verdicts_.step(),
                                .examples = examples_,
-                               .computed_version = parts_.replica.held_version(shard)},
+                               .computed_version = parts_.replica.held_version(shard),
+                               .rate_factor = rate_factor_},
                               gradient, clip_.factor());
 }
 

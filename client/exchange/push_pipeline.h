@@ -51,9 +51,9 @@ class PushPipeline {
 
   // Sets the first step. Call once, before BeginStep.
   void Start(Step first) { next_ = first; }
-  // Starts a step. EXAMPLES is the weight of its pushes, and SCALE is the loss scale that its
-  // gradients are multiplied by.
-  void BeginStep(Step step, uint32_t examples, float scale);
+  // Starts a step. EXAMPLES is the weight of its pushes, SCALE the loss scale that its gradients are
+  // multiplied by, and RATE_FACTOR multiplies the learning rate of their update.
+  void BeginStep(Step step, uint32_t examples, float scale, float rate_factor);
   // Accepts the gradient of TENSOR. OWNER, if not null, keeps the gradient alive.
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
   // Encodes more shards if the send queues have room. Call this when a send queue has become
@@ -88,6 +88,7 @@ class PushPipeline {
   PushSpans spans_;
   Step next_;
   uint32_t examples_ = 0;
+  float rate_factor_ = 1;
   bool encode_posted_ = false;
   bool stopped_ = false;
   const TaskScope scope_;

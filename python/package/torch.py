@@ -12,6 +12,7 @@ The servers hold the parameters and run the optimizer. All errors are thinwire.E
 """
 
 import contextlib
+import math
 import weakref
 
 import torch
@@ -30,8 +31,13 @@ def _fits_the_replica(parameter):
     return parameter.dtype == torch.float32 and parameter.device.type == "cpu" and parameter.is_contiguous()
 
 
-class DistributedOptimizer(JobWorker):
+class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
     """Replaces the optimizer of a model: the servers apply the updates.
+
+    An Optimizer of PyTorch with one parameter group. Its rate, `param_groups[0]["lr"]`, may change between two steps, so
+    schedulers of torch.optim work. The servers divide it by the job's learning_rate and multiply the rate of the update by the
+    quotient; if the workers' rates differ, by the mean of their quotients, weighted by their examples. The state of the
+    optimizer is at the servers: state_dict() has the rate alone.
 
     Trainable parameters of MODEL that are contiguous fp32 tensors on the CPU move into the client's memory. Others, on a GPU, of
     half precision, or channels_last, stay where they are, and step() copies the servers' fp32 values into them. Frozen parameters
@@ -73,17 +79,26 @@ class DistributedOptimizer(JobWorker):
                 self._copied.append((p, replica))
         self._take_parameters()
         self._add_hooks()
+        torch.optim.Optimizer.__init__(self, self._parameters, {"lr": self._client.learning_rate})
+        self._rate = None  # that of this step, once it has begun
 
     # --- the training loop ---
 
-    def step(self):
-        """Completes the step: blocks until the model has the parameters of the next one.
+    def step(self, closure=None):
+        """Completes the step: blocks until the model has the parameters of the next one. Returns the loss of CLOSURE.
+
+        Args:
+          closure: calls zero_grad() and backward(), and returns the loss. None: backward() was called before.
 
         Follows servers that continue from an earlier step: `step_number` is then smaller than before.
 
         Errors: Error for a missing backward pass, and for changed gradients or parameters; ServerLostError; DivergedError;
         SystemExit after SIGTERM and after the removal of this worker.
         """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         if self._error is not None:
             raise self._error
         if not self._backward_ran:
@@ -98,18 +113,16 @@ class DistributedOptimizer(JobWorker):
         self._given.clear()
         self._backward_ran = False
         self._take_parameters()
+        self._rate = None
         self._watch_divergence()
         self._leave_if_asked()
+        return loss
 
-    def zero_grad(self, set_to_none=True):
-        """Removes the gradients, or sets them to zero."""
-        for p in self._parameters:
-            if p.grad is None:
-                continue
-            if set_to_none:
-                p.grad = None
-            else:
-                p.grad.detach_().zero_()
+    def add_param_group(self, group):
+        """Adds the only group, in the constructor of Optimizer. Errors: Error for another one."""
+        if self.param_groups:
+            raise Error("add_param_group: not available (expected groups as the argument parameter_group of DistributedOptimizer)")
+        super().add_param_group(group)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -179,11 +192,25 @@ class DistributedOptimizer(JobWorker):
         else:
             values = host_values(gradient)
         if not self._client.in_step:
-            self._client.begin_step(self.examples)
+            self._begin_step()
         self._client.ready(index, values)
         self._given[index] = (gradient, None if gradient is None else gradient._version)
 
+    def _begin_step(self):
+        rate, job_rate = self.param_groups[0]["lr"], self._client.learning_rate
+        if not 0 <= rate < math.inf:
+            raise Error(f"lr: out of range (expected a finite number of at least 0, got {rate})")
+        if job_rate == 0 and rate != 0:
+            raise Error(f"lr: not available with the job's learning_rate 0 (expected 0, got {rate})")
+        self._client.begin_step(self.examples, rate_factor=rate / job_rate if job_rate else 1)
+        self._rate = rate
+
     def _check_unchanged(self):
+        if self._rate not in (None, self.param_groups[0]["lr"]):
+            raise Error(
+                f"lr: changed between backward() and step() (expected {self._rate}, with which backward() has sent gradients, "
+                f"got {self.param_groups[0]['lr']}; change it before backward(), or use overlap=False)"
+            )
         for index, (gradient, version) in self._given.items():
             if self._parameters[index].grad is not gradient or gradient._version != version:
                 raise Error(

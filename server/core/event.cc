@@ -23,7 +23,7 @@ void Print(std::ostream& out, const PushEvent& e) {
   PrintSender(out, "push", e);
   out << " step " << e.step << " generation " << e.generation << " examples " << e.examples << "+"
       << e.late_examples << " of version " << e.computed_version << ", " << e.payload.bytes().size()
-      << " bytes";
+      << " bytes, rate factor " << e.rate_factor;
 }
 
 void Print(std::ostream& out, const ExpireEvent& e) { PrintSender(out, "expire", e); }

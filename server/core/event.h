@@ -56,6 +56,7 @@ struct PushEvent {
   // The encoded gradient; empty if `examples` is 0. The shard releases the payload as soon as the
   // push is folded or rejected.
   CheckedPayload payload;
+  float rate_factor = 1;  // multiplies the learning rate of the update (IsRateFactor)
 };
 
 // The worker's lease ran out. The worker is no longer live, but the shard keeps the worker's `next`

@@ -21,7 +21,7 @@ TEST(EventTest, PrintsOnOneLine) {
   EXPECT_EQ(Printed(worker.Join()), "join w1/2");
   EXPECT_EQ(Printed(worker.Read(3)), "read w1/2 step 3 generation 0");
   EXPECT_EQ(Printed(worker.Push(3, 4, {1})),
-            "push w1/2 step 3 generation 0 examples 4+0 of version 0, 5 bytes");
+            "push w1/2 step 3 generation 0 examples 4+0 of version 0, 5 bytes, rate factor 1");
   EXPECT_EQ(Printed(worker.Expire()), "expire w1/2");
   EXPECT_EQ(Printed(worker.Return()), "return w1/2");
   EXPECT_EQ(Printed(OpenEvent{}), "open");

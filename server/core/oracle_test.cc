@@ -139,7 +139,8 @@ class OracleTest : public testing::Test {
       EXPECT_EQ(got.update.gradient_scale, static_cast<float>(want.factor / want.weight));
       EXPECT_EQ(got.update.number, i + 1);
       EXPECT_EQ(got.update.learning_rate,
-                static_cast<float>(schedule_.Rate(want.examples_before, kPlannedExamples)));
+                static_cast<float>(schedule_.Rate(want.examples_before, kPlannedExamples) *
+                                   want.rate_factor));
     }
     seen_["update"] += oracle.updates().size();
   }

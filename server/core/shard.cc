@@ -267,7 +267,8 @@ void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
                        .examples = push.examples,
                        .late_examples = push.late_examples,
                        .payload = push.payload,
-                       .factor = StalenessFactor(staleness_spec, judgement.staleness)};
+                       .factor = StalenessFactor(staleness_spec, judgement.staleness),
+                       .rate_factor = push.rate_factor};
   if (staleness_spec.policy == StalenessPolicy::kDcasgd && judgement.staleness > 0) {
     std::optional<CheckedPayload> compensated = CompensatedGradient(push);
     judgement.uncompensated = !compensated.has_value();

@@ -14,6 +14,7 @@
 #include "common/codec/payload.h"
 #include "common/status_macros.h"
 #include "proto/deal_check.h"
+#include "proto/frame.h"
 #include "proto/parsed_bytes.h"
 #include "server/core/read_form.h"
 
@@ -70,6 +71,7 @@ void Set(const PushEvent& event, Head::Shard& shard) {
   push.set_examples(event.examples);
   push.set_late_examples(event.late_examples);
   push.set_computed_version(event.computed_version.value);
+  if (event.rate_factor != 1) push.set_rate_factor(event.rate_factor);
   *push.mutable_read_form() = ReadFormOf(event.read_form);
 }
 void Set(const ExpireEvent& event, Head::Shard& shard) {
@@ -229,6 +231,11 @@ class EventDecoder {
     event.examples = push.examples();
     event.late_examples = push.late_examples();
     event.computed_version = {push.computed_version()};
+    if (push.has_rate_factor()) event.rate_factor = push.rate_factor();
+    if (!IsRateFactor(event.rate_factor)) {
+      return Damage("rate_factor: out of range (expected a finite number of at least 0, got ",
+                    event.rate_factor, ")");
+    }
     if (push.examples() == 0) {
       RETURN_IF_ERROR(CheckNoPayload());
     } else {

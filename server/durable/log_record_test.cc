@@ -42,6 +42,7 @@ PushEvent Push() {
   push.late_examples = 8;
   push.computed_version = {12};
   push.read_form = CodecId::kBf16;
+  push.rate_factor = 0.25f;
   return push;
 }
 
@@ -157,6 +158,7 @@ TEST(LogRecord, APushKeepsAllFields) {
   EXPECT_EQ(got.computed_version, push.computed_version);
   EXPECT_EQ(got.read_form, push.read_form);
   EXPECT_EQ(got.payload, push.payload);
+  EXPECT_EQ(got.rate_factor, push.rate_factor);
 }
 
 TEST(LogRecord, AReadKeepsAllFields) {
@@ -268,6 +270,8 @@ TEST(LogRecord, AWrongFieldIsDataLossWithTheCause) {
               "examples: too large (expected at most 1073741824, got 1073741825)");
   expect_push([](auto& shard) { shard.mutable_push()->set_late_examples(1u << 31); },
               "late_examples: too large");
+  expect_push([](auto& shard) { shard.mutable_push()->set_rate_factor(-1); },
+              "rate_factor: out of range (expected a finite number of at least 0, got -1)");
   expect_push([](auto& shard) { shard.mutable_push()->set_examples(0); },
               "payload: not allowed (expected 0 bytes, got 13)");
   expect_push([](auto& shard) { shard.mutable_push()->clear_read_form(); },

@@ -93,6 +93,52 @@ class EqualityTest(unittest.TestCase):
         self.compare(small_model, self.usual_step, optimizer="adam", tolerance=1e-5,
                      plain=lambda parameters: torch.optim.Adam(parameters, lr=0.1))
 
+    def test_schedulers_of_torch(self):
+        schedulers = torch.optim.lr_scheduler
+        for make in (lambda optimizer: schedulers.LambdaLR(optimizer, lambda step: step / 4),
+                     lambda optimizer: schedulers.OneCycleLR(optimizer, 0.3, total_steps=20, cycle_momentum=False),
+                     lambda optimizer: schedulers.ReduceLROnPlateau(optimizer, patience=0, threshold=1)):
+            made = {}
+
+            def step_and_schedule(model, optimizer, step, made=made, make=make):
+                scheduler = made.get(optimizer) or made.setdefault(optimizer, make(optimizer))
+                self.usual_step(model, optimizer, step)
+                scheduler.step(*([1.0] if isinstance(scheduler, schedulers.ReduceLROnPlateau) else []))
+
+            with self.subTest(scheduler=type(make(torch.optim.SGD([torch.zeros(1)], lr=0.1))).__name__):
+                self.compare(small_model, step_and_schedule)
+                self.assertEqual(*[optimizer.param_groups[0]["lr"] for optimizer in made])
+                self.assertNotEqual(next(iter(made)).param_groups[0]["lr"], 0.1)
+
+    def test_a_closure_and_a_changed_rate_with_adam(self):
+        losses = {}
+
+        def step_with_closure(model, optimizer, step):
+            def closure():
+                optimizer.zero_grad()
+                x, y = examples(step)
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                return loss
+
+            optimizer.param_groups[0]["lr"] = 0.1 * (step % 3)
+            losses.setdefault(type(optimizer), []).append(optimizer.step(closure).item())
+
+        self.compare(small_model, step_with_closure, optimizer="adam", tolerance=1e-5,
+                     plain=lambda parameters: torch.optim.Adam(parameters, lr=0.1))
+        for ours, theirs in zip(losses[tw.DistributedOptimizer], losses[torch.optim.Adam]):
+            self.assertAlmostEqual(ours, theirs, 4)
+
+    def test_the_state_dict_has_the_rate(self):
+        model = small_model()
+        with Job(model) as optimizer:
+            optimizer.param_groups[0]["lr"] = 0.025
+            saved = optimizer.state_dict()
+            optimizer.param_groups[0]["lr"] = 0.1
+            optimizer.load_state_dict(saved)
+            self.assertEqual(optimizer.param_groups[0]["lr"], 0.025)
+            self.usual_step(model, optimizer, 0)
+
     def test_parameter_groups(self):
         def plain(parameters):
             return torch.optim.SGD(
@@ -416,6 +462,19 @@ class MistakesTest(unittest.TestCase):
                 with self.subTest(text=text), self.expect(text, thinwire.RefusedError):
                     tw.DistributedOptimizer(other, **given)
 
+    def test_rates_and_groups(self):
+        model = small_model()
+        with Job(model) as optimizer:
+            with self.expect("add_param_group: not available"):
+                optimizer.add_param_group({"params": [torch.zeros(1, requires_grad=True)]})
+        for rate in (-1, float("nan")):
+            model = small_model()
+            with Job(model) as optimizer:
+                optimizer.param_groups[0]["lr"] = rate
+                backward(model)
+                with self.expect("lr: out of range"):
+                    optimizer.step()
+
     def test_step_without_backward(self):
         model = small_model()
         with Job(model) as optimizer:
@@ -444,6 +503,9 @@ class MistakesTest(unittest.TestCase):
         def convert(model, optimizer):
             model.double()
 
+        def change_rate(model, optimizer):
+            optimizer.param_groups[0]["lr"] = 0.05
+
         def add(model, optimizer):
             model.extra = torch.nn.Linear(2, 2)
 
@@ -454,6 +516,7 @@ class MistakesTest(unittest.TestCase):
             (replace, "parameter 0.weight: moved to other memory"),
             (load, "parameter 0.weight: changed in place"),
             (convert, "parameter 0.weight: moved to other memory|gradient of .*: changed"),
+            (change_rate, r"lr: changed between backward\(\) and step\(\) \(expected 0.1, .* got 0.05"),
             (add, "parameter extra.weight: new"),
         ):
             model = small_model()

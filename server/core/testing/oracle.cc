@@ -123,6 +123,7 @@ void Oracle::UpdateFromPending(double factor) {
   Expected update;
   update.factor = factor;
   update.sum.resize(options_.value_count);
+  double rate_sum = 0, examples = 0;
   for (const TraceEntry& m : trace_.entries()) {
     if (m.update != 0) update.examples_before += m.push.examples;
   }
@@ -136,8 +137,11 @@ void Oracle::UpdateFromPending(double factor) {
       update.sum[i] += double{values[i]} * push.examples / divisor;
     }
     update.weight += uint64_t{push.examples} + push.late_examples;
+    rate_sum += double{push.rate_factor} * push.examples;
+    examples += push.examples;
     trace_.at(index).update = updates_.size() + 1;
   }
+  update.rate_factor = rate_sum / examples;
   updates_.push_back(update);
 }
 

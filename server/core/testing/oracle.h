@@ -29,6 +29,7 @@ class Oracle {
     std::vector<double> sum;
     uint64_t weight = 0;
     double factor = 1;
+    double rate_factor = 0;
     uint64_t examples_before = 0;
   };
 

@@ -76,6 +76,7 @@ Event RandomEvents::DrawPush(const Shard& shard, WorkerId worker) {
   push.late_examples = random_.Percent(20) ? static_cast<uint32_t>(random_.Below(9)) : 0;
   push.computed_version = Version{random_.Below(shard.version().value + 2)};
   push.read_form = DrawForm(shard);
+  if (random_.Percent(20)) push.rate_factor = static_cast<float>(random_.Below(16)) / 8;
   if (push.examples == 0) return push;
   // Values are small whole numbers, so that fp32 sums are exact in any order.
   const float mark = static_cast<float>(random_.Below(1 << 16));

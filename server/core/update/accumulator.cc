@@ -63,13 +63,12 @@ void Accumulator::ForEachEntry(EntryFunction block) const {
       block(indices, sums);
     });
   }
-  ForEachPayloadEntry(single_->payload,
-                      [&](std::span<const uint32_t> indices, std::span<const float> values) {
-                        sums.resize(values.size());
-                        std::ranges::transform(values, sums.begin(),
-                                               [&](float v) { return ScaleOf(*single_) * v; });
-                        block(indices, sums);
-                      });
+  ForEachPayloadEntry(single_->payload, [&](std::span<const uint32_t> indices,
+                                            std::span<const float> values) {
+    sums.resize(values.size());
+    std::ranges::transform(values, sums.begin(), [&](float v) { return ScaleOf(*single_) * v; });
+    block(indices, sums);
+  });
 }
 
 double Accumulator::SquaredNormOfMean() const {
@@ -98,12 +97,14 @@ void Accumulator::Clear() {
   single_.reset();
   examples_ = 0;
   weight_ = 0;
+  rate_sum_ = 0;
   contributors_.clear();
 }
 
 void Accumulator::Count(const Gradient& gradient) {
   examples_ += gradient.examples;
   weight_ += uint64_t{gradient.examples} + gradient.late_examples;
+  rate_sum_ += gradient.examples * double{gradient.rate_factor};
   contributors_.push_back(gradient.worker);
 }
 

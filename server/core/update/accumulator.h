@@ -43,6 +43,7 @@ struct Gradient {
   uint32_t late_examples = 0;
   CheckedPayload payload;
   float factor = 1;  // multiplies the values, but not the weight; above 0 and at most 1
+  float rate_factor = 1;
 };
 
 class Accumulator {
@@ -71,6 +72,9 @@ class Accumulator {
   uint32_t count() const { return static_cast<uint32_t>(contributors_.size()); }
   uint64_t examples() const { return examples_; }
   uint64_t weight() const { return weight_; }
+  // Returns the mean of the gradients' rate_factor, weighted by their examples. REQUIRES: count() >
+  // 0.
+  double rate_factor() const { return rate_sum_ / static_cast<double>(examples_); }
   // Returns the workers of all gradients since the last Clear(), in ascending order, one element
   // per gradient.
   std::vector<WorkerId> Contributors() const;
@@ -113,6 +117,7 @@ class Accumulator {
   std::optional<Gradient> single_;  // the only gradient, if still encoded; form_ is then kNothing
   uint64_t examples_ = 0;
   uint64_t weight_ = 0;
+  double rate_sum_ = 0;  // of examples * rate_factor
   std::vector<WorkerId> contributors_;
   std::map<WorkerId, Gradient> held_;
 };

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/memory/array_bytes.h"
+#include "common/repeatable_math.h"
 #include "common/status_macros.h"
 
 namespace thinwire {
@@ -42,8 +43,9 @@ void Store::Seed(const CheckedPayload& payload) {
 
 void Store::Apply(Accumulator& accumulator, double factor) {
   ++version_;
+  const double rate = schedule_.Rate(examples_, planned_examples_) * accumulator.rate_factor();
   const Update update = {
-      .learning_rate = static_cast<float>(schedule_.Rate(examples_, planned_examples_)),
+      .learning_rate = FiniteFloat(rate),
       .gradient_scale = static_cast<float>(factor / static_cast<double>(accumulator.weight())),
       .number = version_.value,
       .progress = planned_examples_ == 0 ? 1 : PlanProgress(examples_, planned_examples_),

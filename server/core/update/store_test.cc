@@ -136,6 +136,28 @@ TEST(StoreTest, AnUpdateCarriesTheProgressOfTheRun) {
   }
 }
 
+TEST(StoreTest, TheMeanOfTheRateFactorsMultipliesTheLearningRate) {
+  const RecordingOptimizer optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(1, 0, optimizer, schedule);
+  store.Seed(Fp32Payload({0}));
+  Accumulator accumulator(1);
+  const auto update = [&](float a, float b) {
+    accumulator.Fold({.worker = {0}, .examples = 3, .payload = Fp32Payload({1}), .rate_factor = a});
+    accumulator.Fold({.worker = {1},
+                      .examples = 1,
+                      .late_examples = 4,
+                      .payload = Fp32Payload({1}),
+                      .rate_factor = b});
+    store.Apply(accumulator);
+    return optimizer.updates().back().update.learning_rate;
+  };
+  EXPECT_EQ(update(0.1f, 0.1f), 0.1f);
+  EXPECT_EQ(update(0.5f, 0), 0.375f);
+  EXPECT_EQ(update(1, 1), 1);
+  EXPECT_EQ(update(3e38f, 3e38f), 3e38f);
+}
+
 TEST(StoreTest, AnUpdateDividesByTheTotalWeight) {
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();

@@ -61,6 +61,13 @@ class Grouping {
     RETURN_IF_ERROR(CheckAtMost(push.shard, "step", kLargestStep.value, push.step.value));
     RETURN_IF_ERROR(CheckAtMost(push.shard, "examples", kMostExamples, push.examples));
     RETURN_IF_ERROR(CheckAtMost(push.shard, "late_examples", kMostExamples, push.late_examples));
+    if (!IsRateFactor(push.rate_factor)) {
+      return Wrong(
+          push.shard,
+          absl::StrCat("rate_factor: out of range (expected a finite number of at least 0, "
+                       "got ",
+                       push.rate_factor, ")"));
+    }
     if (push.examples == 0) {
       RETURN_IF_ERROR(CheckNoPayload(push));
     } else {
@@ -69,7 +76,8 @@ class Grouping {
     ASSIGN_OR_RETURN(const ReadForm form, FormOf(push.shard, push.read_codec, push.held_version));
     EventsFor(push.shard)
         .push_back(PushEvent{worker_, incarnation_, generation_, push.step, push.examples,
-                             push.late_examples, push.computed_version, form, std::move(payload)});
+                             push.late_examples, push.computed_version, form, std::move(payload),
+                             push.rate_factor});
     return absl::OkStatus();
   }
 

@@ -80,6 +80,7 @@ TEST_F(ConvertTest, APushKeepsAllItsFields) {
   frame.pushes[0].step = {5};
   frame.pushes[0].late_examples = 7;
   frame.pushes[0].computed_version = {11};
+  frame.pushes[0].rate_factor = 0.5f;
   const auto groups = Events(frame).value();
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].shard, here_);
@@ -93,6 +94,7 @@ TEST_F(ConvertTest, APushKeepsAllItsFields) {
   EXPECT_EQ(push.computed_version, Version{11});
   EXPECT_EQ(push.read_form, ReadForm(CodecId::kBf16));
   EXPECT_EQ(push.payload.bytes(), Payload({1, 2, 3, 4}));
+  EXPECT_EQ(push.rate_factor, 0.5f);
 }
 
 TEST_F(ConvertTest, OrdersSeedsBeforePushesBeforeReads) {
@@ -145,6 +147,13 @@ TEST_F(ConvertTest, NumbersThatCouldOverflowAreRefused) {
   EXPECT_EQ(ErrorOf(late), prefix_ +
                                "late_examples: too large (expected at most 1073741824, got "
                                "1073741825)");
+  for (const float factor : {-1.0f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    WorkerFrame rate = WithPush(8, Payload({1, 2, 3, 4}));
+    rate.pushes[0].rate_factor = factor;
+    EXPECT_EQ(ErrorOf(rate).find(prefix_ + "rate_factor: out of range (expected a finite number of "
+                                           "at least 0, got "),
+              0u);
+  }
   EXPECT_EQ(ErrorOf(WithPush(kMostExamples + 1, Payload({1, 2, 3, 4})))
                 .find(prefix_ + "examples: too large"),
             0u);
