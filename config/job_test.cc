@@ -161,7 +161,7 @@ TEST(JobTest, AnAverageNeedsModeSyncAndKeepsNoParameters) {
           "optimization { optimizer: average clip_norm: 1 } compression { push: topk pull: bf16 }"),
       "");
   EXPECT_EQ(Error("optimization { optimizer: average } recovery { durability: log }"), "");
-  const auto error = [](std::string_view setting) {
+  const auto error = [](const std::string& setting) {
     return Error(absl::StrCat("optimization { optimizer: average } ", setting));
   };
   EXPECT_EQ(error("consistency { mode: async }"),

@@ -40,10 +40,10 @@ ByteChain Cut(const std::string& bytes, Random& random) {
 // Returns a number whose size in bits is random, and 0 in at least a quarter of the calls.
 uint64_t Any64(Random& random) { return random() % 4 == 0 ? 0 : random() >> random() % 64; }
 uint32_t Any32(Random& random) { return static_cast<uint32_t>(Any64(random)); }
+bool AnyBool(Random& random) { return random() % 2 == 0; }
 float AnyFactor(Random& random) {
   return AnyBool(random) ? 1 : static_cast<float>(random() % 9) / 4;
 }
-bool AnyBool(Random& random) { return random() % 2 == 0; }
 
 ByteChain AnyPayload(Random& random) {
   std::string bytes(random() % 3 == 0 ? 0 : random() % 300, '\0');

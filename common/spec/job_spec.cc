@@ -165,7 +165,8 @@ void CheckAverage(const JobSpec& job, Problems& problems) {
                                              " (got ", std::string(got), ")"));
     }
   };
-  require(job.rule.mode() == "sync", "mode: sync", absl::StrCat("mode: ", job.rule.mode()));
+  require(job.rule.mode() == "sync", "mode: sync",
+          absl::StrCat("mode: ", std::string(job.rule.mode())));
   require(job.recovery.durability != Durability::kCheckpoint, "durability: none or log",
           "durability: checkpoint");
   require(!job.publish.has_value(), "a pull other than delta and delta_CODEC", "pull: delta");
@@ -173,8 +174,9 @@ void CheckAverage(const JobSpec& job, Problems& problems) {
   for (size_t i = 0; i < job.groups.size(); ++i) {
     const GroupSpec& group = job.groups[i];
     const std::string place = absl::StrCat("parameter_group[", i, "]");
-    require(group.optimizer.kind == job.optimizer.kind, "one optimizer for all tensors",
-            absl::StrCat(place, " with optimizer: ", Traits(group.optimizer.kind).name));
+    require(
+        group.optimizer.kind == job.optimizer.kind, "one optimizer for all tensors",
+        absl::StrCat(place, " with optimizer: ", std::string(Traits(group.optimizer.kind).name)));
     require(group.learning_rate_factor == 1 && group.optimizer.weight_decay == 0,
             "groups without learning_rate_factor and weight_decay", place);
   }

@@ -93,7 +93,7 @@ class DelayCompensationTest : public testing::Test {
         g += kLambda * g * g * (double{before[i]} - then[i]);
       }
       if (std::abs(g - values[i]) > 1) ++corrected_value_count_;
-      const double want = before[i] - kRate * weight * g;
+      const double want = before[i] - kRate * push.rate_factor * weight * g;
       EXPECT_NEAR(after[i], want, 1e-4 * (1 + std::abs(want))) << "value " << i;
     }
   }

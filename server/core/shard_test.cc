@@ -198,7 +198,10 @@ TEST_F(ShardTest, AfterARoundWithoutGradientsAnAverageIsZero) {
   Shard shard(options, *average, schedule_);
   const FakeWorker a{WorkerId{0}}, b{WorkerId{1}};
   shard.Apply(SeedEvent{Fp32Payload({0})});
-  for (const FakeWorker& worker : {a, b}) shard.Apply(worker.Join());
+  for (const FakeWorker& worker : {a, b}) {
+    shard.Apply(worker.Join());
+    shard.Apply(worker.Read(0));
+  }
   shard.Apply(a.Push(0, 1, {4}));
   shard.Apply(b.Push(0, 3, {8}));
   EXPECT_EQ(shard.masters()[0], 7);

@@ -126,7 +126,8 @@ class SparseOracleTest : public testing::Test {
       for (; applied < oracle.updates().size(); ++applied) {
         const Oracle::Expected& update = oracle.updates()[applied];
         model.Apply(update, applied + 1,
-                    static_cast<float>(schedule_.Rate(update.examples_before, kPlannedExamples)));
+                    static_cast<float>(schedule_.Rate(update.examples_before, kPlannedExamples) *
+                                       update.rate_factor));
       }
       if (shard.seeded()) CompareMasters(shard.masters(), model.masters());
       Count(effects);

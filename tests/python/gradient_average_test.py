@@ -70,13 +70,13 @@ class TwoWorkersTest(unittest.TestCase):
     def test_compressed_means_train_equal_parameters(self):
         plain, first = self.loss(self.plain), worker.loss_of(worker.make_model(), 0, 0).item()
         self.assertLess(plain, 0.8 * first)
-        for settings, least_saved in (({"push": "fp8_e5m2", "pull": "fp8_e5m2"}, 3.5), ({"push": "topk", "density": 0.1}, 3),
-                                      ({"push": "onebit", "clip_norm": 5, "pull": "bf16"}, 10)):
+        for settings, least_saved in (({"push": "fp8_e5m2", "pull": "fp8_e5m2"}, 3.5),
+                                      ({"push": "topk", "density": 0.1, "clip_norm": 5, "pull": "bf16"}, 3)):
             with self.subTest(**settings):
                 results = self.train(settings)
                 self.assertLess(self.loss(self.check(results)), (first + plain) / 2)
                 counters = results[0]["counters"]
-                self.assertGreater(counters["push_bytes_raw"] / counters["push_bytes"], least_saved)
+                self.assertGreater(counters["push_bytes_raw"] / counters["push_bytes_encoded"], least_saved)
 
     def test_a_gradient_that_is_not_finite_does_not_count(self):
         results = self.train(nan_at=5)
@@ -101,7 +101,7 @@ class TwoWorkersTest(unittest.TestCase):
             time.sleep(2.5)  # the servers close steps without worker 1
             processes[1].send_signal(signal.SIGCONT)
             errors = processes[1].communicate(timeout=60)[1]
-            self.assertEqual(processes[1].returncode, 1)
+            self.assertEqual(processes[1].returncode, 1, errors)
             self.assertRegex(errors, r"the mean gradient is lost \(expected step \d+ next, got \d+\)")
             self.assertEqual(jobs.result_of(processes[0])["step"], 30)
 
@@ -155,18 +155,15 @@ class OneWorkerTest(unittest.TestCase):
                 norms = [p.grad.norm().item() for p in ddp.parameters()]
                 (self.assertGreater if factor == 1 else self.assertEqual)(max(norms), 0)
 
-    def test_gradients_of_half_precision_and_of_several_passes(self):
-        ddp = torch.nn.parallel.DistributedDataParallel(worker.make_model().bfloat16())
-        plain = worker.make_model().bfloat16()
-        x, y = worker.batch(0, 0)
+    def test_gradients_of_several_passes(self):
+        ddp, plain = torch.nn.parallel.DistributedDataParallel(worker.make_model()), worker.make_model()
         with self.job(ddp):
             with ddp.no_sync():
-                torch.nn.functional.cross_entropy(ddp(x.bfloat16()), y).backward()
-            torch.nn.functional.cross_entropy(ddp(x.bfloat16()), y).backward()
-        for _ in range(2):
-            torch.nn.functional.cross_entropy(plain(x.bfloat16()), y).backward()
+                worker.loss_of(ddp, 0, 0).backward()
+            worker.loss_of(ddp, 0, 1).backward()
+        for step in range(2):
+            worker.loss_of(plain, 0, step).backward()
         for p, q in zip(ddp.parameters(), plain.parameters()):
-            self.assertEqual(p.grad.dtype, torch.bfloat16)
             self.assertTrue(torch.equal(p.grad, q.grad))
 
     def test_mistakes(self):

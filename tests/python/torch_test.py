@@ -542,11 +542,6 @@ class MistakesTest(unittest.TestCase):
             with self.expect("client: closed|step: no gradient"):
                 optimizer.step()
 
-    def test_a_scheduler_of_pytorch(self):
-        model = small_model()
-        with Job(model) as optimizer, self.assertRaises(TypeError):
-            torch.optim.lr_scheduler.StepLR(optimizer, 1)
-
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -87,8 +87,8 @@ def train_locally(settings, exchanges, every, seconds=0):
 def train_ddp(settings, steps, store, hook=True, nan_at=None, seconds=0):
     """Trains with DistributedDataParallel and a local optimizer. HOOK: thinwire averages the gradients, else gloo does.
 
-    Worker 1 has a NaN in its batch of step NAN_AT. Every step takes at least SECONDS; if that is not 0, prints a line before
-    the first. STORE is a new file for torch.distributed.
+    Worker 1 has a NaN in its batch of step NAN_AT. Every step takes at least SECONDS; if that is not 0, prints a line when the
+    workers no longer agree on the buckets of DDP. STORE is a new file for torch.distributed.
     """
     torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=WORKER, world_size=2)
     tw.init()
@@ -99,9 +99,9 @@ def train_ddp(settings, steps, store, hook=True, nan_at=None, seconds=0):
     if hook:
         state = tw.GradientAverage(ddp, **{k: v for k, v in settings.items() if k != "optimizer"})
         ddp.register_comm_hook(state, tw.average_hook)
-    if seconds:
-        print("training", flush=True)
     for step in range(steps):
+        if seconds and step == 3:
+            print("training", flush=True)
         time.sleep(seconds)
         optimizer.zero_grad()
         x, y = batch(WORKER, step)
