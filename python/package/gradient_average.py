@@ -77,6 +77,8 @@ class GradientAverage(JobWorker):
         """Waits for the means, puts them into the buffers of all buckets, and completes the futures."""
         step = self._step
         self._finish_step()
+        if self._drains:
+            self._client.wait_all()  # the program applies the means of the last step, too
         if self._step != step + 1:
             raise Error(
                 f"step {step}: the mean gradient is lost (expected step {step + 1} next, got {self._step}); start all workers "
