@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Trains thinwire's model `cnn` with PyTorch's DistributedDataParallel, as one of the processes of bench/versus_ddp.sh.
+"""Trains thinwire's model `cnn` in PyTorch, as one of the processes of bench/versus_ddp.sh.
+
+The gradients are averaged by DistributedDataParallel, with one of its hooks or that of thinwire (GradientAverage), or thinwire's
+servers update the parameters (DistributedOptimizer); both read the job file in THINWIRE_CONFIG.
 
 Initial values, the order of the examples, the batches, the schedule and the optimizer are those of thinwire
 (worker/models/layers.cc, worker/sampler.cc, server/core/optimizer): both systems see the same numbers. Rank 0 prints one
@@ -22,7 +25,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn import functional
 
 MASK = (1 << 64) - 1
-HOOKS = ("none", "fp16", "powersgd_1", "powersgd_2")
+METHODS = ("ddp", "ddp_fp16", "ddp_powersgd_1", "ddp_powersgd_2", "hook", "python")
 
 
 class Mt19937_64:
@@ -137,17 +140,25 @@ def accuracy(model, images, labels):
     return correct / len(labels)
 
 
-def distributed_model(model, hook):
-    """Returns MODEL in DistributedDataParallel with the communication hook HOOK."""
+def distributed(model, args, steps):
+    """Returns what to call in place of MODEL, and its optimizer. STEPS is the number of steps of the run."""
+    if args.method in ("hook", "python"):
+        import thinwire.torch as tw
+
+        tw.init(worker=args.rank)
+    if args.method == "python":
+        return model, tw.DistributedOptimizer(model, steps=steps, examples=args.batch_size)
     parallel = torch.nn.parallel.DistributedDataParallel(model)
-    if hook == "fp16":
+    if args.method == "ddp_fp16":
         parallel.register_comm_hook(None, default_hooks.fp16_compress_hook)
-    elif hook.startswith("powersgd_"):
+    elif args.method.startswith("ddp_powersgd_"):
         state = powerSGD_hook.PowerSGDState(
-            process_group=None, matrix_approximation_rank=int(hook[-1]), start_powerSGD_iter=10
+            process_group=None, matrix_approximation_rank=int(args.method[-1]), start_powerSGD_iter=10
         )
         parallel.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    return parallel
+    elif args.method == "hook":
+        parallel.register_comm_hook(tw.GradientAverage(parallel), tw.average_hook)
+    return parallel, torch.optim.SGD(parallel.parameters(), lr=args.learning_rate, momentum=args.momentum)
 
 
 def main():
@@ -155,7 +166,7 @@ def main():
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--address", required=True, help="HOST:PORT of rank 0")
-    parser.add_argument("--hook", choices=HOOKS, default="none")
+    parser.add_argument("--method", choices=METHODS, default="ddp")
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=1)
@@ -175,12 +186,11 @@ def main():
     torch.distributed.init_process_group(
         "gloo", init_method="tcp://" + args.address, rank=args.rank, world_size=args.workers
     )
-    parallel = distributed_model(model, args.hook)
-    optimizer = torch.optim.SGD(parallel.parameters(), lr=args.learning_rate, momentum=args.momentum)
-    torch.distributed.barrier()
-
     planned = count * args.epochs
     steps = math.ceil(math.ceil(count / args.workers) / args.batch_size)
+    parallel, optimizer = distributed(model, args, steps * args.epochs)
+    torch.distributed.barrier()
+
     examples, seconds, durations = 0, 0.0, []
     for epoch, order in enumerate(orders):
         for step in range(steps):

@@ -16,6 +16,8 @@
 #   fp8                               fp8_e5m2 in both directions
 #   powersgd_1, powersgd_2            thinwire's powersgd, rank 1 and 2, with deltas in fp8_e5m2
 #   topk_1, topk_01                   top 1 % and .1 %, lazy slots, exact deltas, density warm-up over half of the run
+#   python_SYSTEM                     SYSTEM with workers in Python (DistributedOptimizer) in place of the C++ worker
+#   hook_fp32, hook_fp16, hook_fp8    DDP with thinwire's hook (GradientAverage), the formats in both directions
 #
 #   bench/versus_ddp.sh --python /opt/torch/bin/python3          all systems, 100 Mbit/s and 1 Gbit/s, three seeds: an hour
 #   bench/versus_ddp.sh --systems "ddp fp8" --rates 100mbit --seeds "1" --epochs 2 --out DIR
@@ -23,7 +25,7 @@
 #
 # --out DIR keeps runs.jsonl, one line per run, and draws DIR/versus_ddp.svg, accuracy against time, with Debian's python3-matplotlib.
 #
-# Requires root, iproute2 (bench/namespaces.sh), bazel build //server //worker, and a Python with torch from PyPI
+# Requires root, iproute2 (bench/namespaces.sh), bazel build //server //worker //python, and a Python with torch from PyPI
 # (--python), in a folder of its own: python3 -m venv /opt/torch && /opt/torch/bin/pip install torch numpy. The exit code
 # is 1 if a run fails; the script still prints the results of the other runs.
 set -u
@@ -81,9 +83,10 @@ job_fields() {
 needs_torch=0
 for system in $systems; do
   case $system in
-    ddp | ddp_fp16 | ddp_powersgd_1 | ddp_powersgd_2) needs_torch=1 ;;
+    ddp | ddp_fp16 | ddp_powersgd_1 | ddp_powersgd_2 | hook_fp32 | hook_fp16 | hook_fp8) needs_torch=1 ;;
     *)
-      job_fields "$system" > /dev/null || {
+      case $system in python_*) needs_torch=1 ;; esac
+      job_fields "${system#python_}" > /dev/null || {
         echo "versus_ddp.sh: --systems: unknown system (expected one of those that --help lists, got $system)" >&2
         exit 64
       }
@@ -116,29 +119,52 @@ sent_bytes() {
   echo $sum
 }
 
-# Trains with DDP. Arguments: hook, seed. Writes the lines of rank 0 to $work/result.
-run_ddp() {
-  local pids="" rank pid ok=0
-  for rank in 0 1; do
-    (GLOO_SOCKET_IFNAME=eth0 on $((rank + 1)) "$python" "$root/bench/ddp_worker.py" --rank $rank --workers 2 \
-      --address 10.77.0.1:7900 --hook "$1" --seed "$2" --data_dir "$data_dir" --epochs "$epochs" \
-      --batch_size "$batch_size" --train_examples "$train_examples" --learning_rate "$learning_rate") \
-      > "$work/worker-$rank.out" 2> "$work/worker-$rank.err" &
-    pids="$pids $!"
-  done
-  for pid in $pids; do wait "$pid" || ok=1; done
+# Waits for the processes PIDS; fails if one of them does. Copies the lines of the first worker to $work/result.
+await_workers() {
+  local pid ok=0
+  for pid in $1; do wait "$pid" || ok=1; done
   cp "$work/worker-0.out" "$work/result"
   return $ok
 }
 
-# Trains with thinwire. Arguments: system, seed. Writes the events of worker 0 to $work/result.
+# Trains in PyTorch. Arguments: method of bench/ddp_worker.py, seed.
+run_torch() {
+  local pids="" rank
+  for rank in 0 1; do
+    (GLOO_SOCKET_IFNAME=eth0 on $((rank + 1)) "$python" "$root/bench/ddp_worker.py" --rank $rank --workers 2 \
+      --address 10.77.0.1:7900 --method "$1" --seed "$2" --data_dir "$data_dir" --epochs "$epochs" \
+      --batch_size "$batch_size" --train_examples "$train_examples" --learning_rate "$learning_rate") \
+      > "$work/worker-$rank.out" 2> "$work/worker-$rank.err" &
+    pids="$pids $!"
+  done
+  await_workers "$pids"
+}
+
+# Trains with the C++ workers. Argument: the addresses of the servers.
+run_workers() {
+  local pids="" number
+  for number in 0 1; do
+    (on $((number + 1)) "$bin_dir/worker/worker" --config "$work/job.textproto" --worker $number --addresses "$1" --insecure) \
+      > "$work/worker-$number.out" 2> "$work/worker-$number.err" &
+    pids="$pids $!"
+  done
+  await_workers "$pids"
+}
+
+# Trains with thinwire. Arguments: system, seed.
 run_thinwire() {
-  local addresses=10.77.0.1:7000,10.77.0.2:7000 number pid daemons="" pids="" ok=0 lazy=""
-  case $1 in topk_*) lazy='lazy_slots: true' ;; esac
+  local addresses=10.77.0.1:7000,10.77.0.2:7000 number daemons="" ok=0 lazy="" optimizer codecs=${1#python_}
+  case $codecs in topk_*) lazy='lazy_slots: true' ;; esac
+  case $1 in
+    hook_*) codecs=${1#hook_} optimizer='optimizer: average' ;;
+    # The program sets the rate of each step.
+    python_*) optimizer="optimizer: momentum momentum: 0.9 learning_rate: $learning_rate $lazy" ;;
+    *) optimizer="optimizer: momentum momentum: 0.9 learning_rate: $learning_rate schedule: cosine $lazy" ;;
+  esac
   cat > "$work/job.textproto" << JOB
 name: "versus" servers: 2 consistency { workers: 2 }
-optimization { optimizer: momentum momentum: 0.9 learning_rate: $learning_rate schedule: cosine $lazy }
-$(job_fields "$1")
+optimization { $optimizer }
+$(job_fields "$codecs")
 task { model: cnn dataset: fashion_mnist data_dir: "$data_dir" batch_size: $batch_size epochs: $epochs seed: $2 train_examples: $train_examples }
 JOB
   for number in 0 1; do
@@ -148,16 +174,15 @@ JOB
     daemons="$daemons $!"
     await_listening "$work/server-$number.out" $! || return 1
   done
-  for number in 0 1; do
-    (on $((number + 1)) "$bin_dir/worker/worker" --config "$work/job.textproto" --worker $number --addresses $addresses \
-      --insecure) \
-      > "$work/worker-$number.out" 2> "$work/worker-$number.err" &
-    pids="$pids $!"
-  done
-  for pid in $pids; do wait "$pid" || ok=1; done
+  case $1 in
+    hook_* | python_*)
+      PYTHONPATH=$bin_dir/python THINWIRE_CONFIG=$work/job.textproto THINWIRE_ADDRESSES=$addresses THINWIRE_INSECURE=1 \
+        run_torch "${1%%_*}" "$2" || ok=1
+      ;;
+    *) run_workers $addresses || ok=1 ;;
+  esac
   kill $daemons 2> /dev/null
   wait $daemons 2> /dev/null
-  cp "$work/worker-0.out" "$work/result"
   return $ok
 }
 
@@ -169,8 +194,7 @@ for rate in $rates; do
     for system in $systems; do
       before=$(sent_bytes)
       case $system in
-        ddp) run_ddp none "$seed" ;;
-        ddp_*) run_ddp "${system#ddp_}" "$seed" ;;
+        ddp*) run_torch "$system" "$seed" ;;
         *) run_thinwire "$system" "$seed" ;;
       esac || {
         echo "versus $system $rate seed $seed failed: $(grep -hv '^[IW][0-9]' "$work"/worker-*.err | tail -n 1)"
