@@ -18,10 +18,11 @@ import torch
 
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack, ServerLostError
 from thinwire.local_steps import LocalSteps
+from thinwire.sampler import ElasticSampler
 from thinwire.worker import JobWorker, init, trainable_parameters
 
-__all__ = ["DistributedOptimizer", "DivergedError", "Error", "LocalSteps", "RefusedError", "RolledBack", "ServerLostError",
-           "init"]
+__all__ = ["DistributedOptimizer", "DivergedError", "ElasticSampler", "Error", "LocalSteps", "RefusedError", "RolledBack",
+           "ServerLostError", "init"]
 
 
 def _check_parameters(model):
@@ -56,6 +57,7 @@ class DistributedOptimizer(JobWorker):
       examples: the weight of this worker's gradient relative to the others', usually the batch size. The attribute of the
         same name may be changed before a backward pass.
       overlap: sends gradients while the backward pass runs. False: in step(), so that gradients may be changed before it.
+      sampler: the ElasticSampler of the training data, which then sets `examples` to the size of each batch.
       settings: any setting of docs/configuration.md, such as push="fp8_e5m2" or mode="async". The servers' job file must
         have the same settings.
 
@@ -63,21 +65,21 @@ class DistributedOptimizer(JobWorker):
     wrong settings and parameters.
     """
 
-    def __init__(self, model, optimizer=None, lr=None, *, steps=0, examples=1, overlap=True, **settings):
+    def __init__(self, model, optimizer=None, lr=None, *, steps=0, examples=1, overlap=True, sampler=None, **settings):
         parameters = _check_parameters(model)
-        super().__init__(model, parameters, optimizer, lr, steps, examples, settings)
+        super().__init__(model, parameters, optimizer, lr, steps, examples, settings, sampler)
         self._overlap = overlap
         self._sync = True  # False within no_sync()
         self._given = {}  # index of a parameter -> its gradient and the gradient's version, in this step
         self._backward_ran = False
         self._error = None  # of the backward pass
-        self._zeros = None  # the gradient of parameters that a step did not use
         self._hooks = []
         self._join([p.detach().numpy() for p in self._parameters])
         for p, replica in zip(self._parameters, self._replicas()):
             p.data = replica
-        self._mark_changed()
+        self._take_parameters()
         self._add_hooks()
+        self._follow_deals()
 
     # --- the training loop ---
 
@@ -95,16 +97,15 @@ class DistributedOptimizer(JobWorker):
             raise Error(
                 "step: no gradient since the last step (expected loss.backward() before each step(), got none)"
             )
+        if not self._batch_counts(ends=True):
+            self._backward_ran = False
+            return
         self._check_unchanged()
         for index in range(len(self._parameters)):
             if index not in self._given:
                 self._give(index)
-        self._finish_step()
-        self._given.clear()
-        self._backward_ran = False
-        self._mark_changed()
-        self._watch_divergence()
-        self._leave_if_asked()
+        self._end_step()
+        self._follow_deals()
 
     def zero_grad(self, set_to_none=True):
         """Removes the gradients, or sets them to zero."""
@@ -162,6 +163,8 @@ class DistributedOptimizer(JobWorker):
             return
         # step() raises the error: after an exception in a backward pass, PyTorch 1.13 hangs at the end of the process.
         try:
+            if not self._batch_counts():
+                return
             if index in self._given:
                 raise Error(
                     f"backward: second gradient of {self._names[index]} in a step (expected step() after backward(); "
@@ -175,17 +178,14 @@ class DistributedOptimizer(JobWorker):
         """Passes the gradient of a parameter to the client; zeros if the step did not use the parameter."""
         name, p = self._names[index], self._parameters[index]
         gradient = p.grad
-        if gradient is None:
-            if self._zeros is None:
-                self._zeros = torch.zeros(max(q.numel() for q in self._parameters))
-            values = self._zeros[: p.numel()].view(p.shape)
-        elif gradient.layout != torch.strided:
+        if gradient is not None and gradient.layout != torch.strided:
             raise Error(f"gradient of {name}: sparse (expected a dense gradient, as of Embedding(sparse=False))")
-        else:
-            values = gradient.detach().contiguous()
         if not self._client.in_step:
             self._client.begin_step(self.examples)
-        self._client.ready(index, values.numpy())
+        if gradient is None:
+            self._give_zeros(index)
+        else:
+            self._client.ready(index, gradient.detach().contiguous().numpy())
         self._given[index] = (gradient, None if gradient is None else gradient._version)
 
     def _check_unchanged(self):
@@ -208,8 +208,10 @@ class DistributedOptimizer(JobWorker):
                     "DistributedOptimizer)"
                 )
 
-    def _mark_changed(self):
+    def _take_parameters(self):
         """Tells autograd that the client has changed the parameters, so that it refuses to use an old graph."""
+        self._given.clear()
+        self._backward_ran = False
         with torch.no_grad():
             for p in self._parameters:
                 p.view(-1)[:0].zero_()  # counts as a change and writes nothing
