@@ -154,8 +154,8 @@ class JobWorker:
     def __init__(self, model, parameters, optimizer, learning_rate, steps, examples, settings, sampler, batch_count=1):
         """Makes the client of PARAMETERS, the trainable ones of MODEL by name.
 
-        BATCH_COUNT is the number of batches in a step of the servers. The other arguments are those of DistributedOptimizer. The
-        caller calls _join() next, and _follow_deals() at the end.
+        BATCH_COUNT is the number of batches in a step of the servers. The other arguments are those of DistributedOptimizer.
+        The caller calls _join() next, and _follow_deals() at the end.
         """
         if _process is None:
             raise Error(f"init: not called (expected thinwire.torch.init() before {type(self).__name__})")

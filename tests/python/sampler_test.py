@@ -4,6 +4,7 @@ import collections
 import glob
 import json
 import os
+import signal
 import subprocess
 import time
 import unittest
@@ -254,24 +255,21 @@ class ClusterTest(unittest.TestCase):
         return [jobs.result_of(process) for process in processes]
 
     def test_two_workers_use_each_example_once_in_an_epoch_and_weigh_batches_by_their_size(self):
-        for num_workers in (0, 2):
-            with self.subTest(num_workers=num_workers), jobs.Servers(workers=2, **SGD) as servers:
-                results = self.finish([self.start(servers, w, num_workers=num_workers) for w in range(2)])
-            self.expect_each_example(2, 97)
-            for path in glob.glob(f"{self.folder}/*"):
-                os.remove(path)
-            model, data = worker.make_model(), worker.Numbered(97)
-            optimizer = torch.optim.SGD(model.parameters(), lr=worker.RATE)
-            for step in range(26):
-                examples = [e for w in range(2) for b in plan(97, 4, w).batches(step) for e in b]
-                optimizer.zero_grad()
-                torch.nn.functional.cross_entropy(model(data.x[examples]), data.y[examples]).backward()
-                optimizer.step()
-            expected = torch.cat([p.detach().flatten() for p in model.parameters()])
-            for result in results:
-                self.assertEqual(result["step"], 26)
-                got = torch.tensor([value for values in result["parameters"] for value in values])
-                self.assertLess((got - expected).abs().max().item(), 1e-5)
+        with jobs.Servers(workers=2, **SGD) as servers:
+            results = self.finish([self.start(servers, w, num_workers=2 * w) for w in range(2)])
+        self.expect_each_example(2, 97)
+        model, data = worker.make_model(), worker.Numbered(97)
+        optimizer = torch.optim.SGD(model.parameters(), lr=worker.RATE)
+        for step in range(26):
+            examples = [e for w in range(2) for b in plan(97, 4, w).batches(step) for e in b]
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(data.x[examples]), data.y[examples]).backward()
+            optimizer.step()
+        expected = torch.cat([p.detach().flatten() for p in model.parameters()])
+        for result in results:
+            self.assertEqual(result["step"], 26)
+            got = torch.tensor([value for values in result["parameters"] for value in values])
+            self.assertLess((got - expected).abs().max().item(), 1e-5)
 
     def test_local_steps_end_an_exchange_with_the_epoch(self):
         with jobs.Servers(workers=2, optimizer="sgd", learning_rate=1) as servers:
@@ -295,17 +293,17 @@ class ClusterTest(unittest.TestCase):
 
     def test_the_examples_of_a_killed_worker_are_dealt_again(self):
         with jobs.Servers(workers=2, **SGD) as servers:
-            arguments = {"example_count": 801, "epochs": 2, "num_workers": 1, "seconds": 0.05}
+            arguments = {"example_count": 601, "num_workers": 1, "seconds": 0.05}
             processes = [self.start(servers, 0, **arguments), self.start(servers, 1, pause_at=5, **arguments)]
             jobs.await_training(processes)
             self.pause_and_kill(processes[1])
             self.finish(processes[:1])
         self.assertEqual(list(self.used(1)), [0, 1, 2, 3, 4])
-        self.expect_each_example(2, 801)
+        self.expect_each_example(2, 601)
 
     def test_a_worker_that_is_started_again_continues_at_the_jobs_step(self):
         with jobs.Servers(workers=2, **SGD) as servers:
-            arguments = {"example_count": 801, "num_workers": 1, "seconds": 0.05}
+            arguments = {"example_count": 401, "num_workers": 1, "seconds": 0.05}
             processes = [self.start(servers, 0, **arguments), self.start(servers, 1, pause_at=15, **arguments)]
             jobs.await_training(processes)
             self.pause_and_kill(processes[1])
@@ -314,17 +312,24 @@ class ClusterTest(unittest.TestCase):
         steps = list(self.used(1))
         self.assertEqual(steps[:15], list(range(15)))
         self.assertGreater(len(steps), 20)
-        self.expect_each_example(2, 801)
+        counts = self.counts()
+        lost = sum(max(0, 2 - counts[example]) for example in range(401))
+        self.assertLessEqual(lost, 2 * 4, "docs/training.md: the examples of one or two steps")
 
-    def test_an_added_worker_takes_a_part_of_the_examples(self):
+    def test_an_added_worker_takes_examples_of_the_others_and_of_one_that_leaves(self):
         with jobs.Servers(workers=2, **SGD) as servers:
             arguments = {"example_count": 801, "num_workers": 1, "seconds": 0.05}
             processes = [self.start(servers, w, **arguments) for w in range(2)]
             jobs.await_training(processes)
-            scaled = subprocess.run([THINWIRE, "scale", "--addresses", servers.addresses, "--workers", "3"], capture_output=True,
-                                    text=True, timeout=30)
+            scaled = subprocess.run([THINWIRE, "scale", "--addresses", servers.addresses, "--workers", "3"],
+                                    capture_output=True, text=True, timeout=30)
             self.assertEqual(scaled.stdout, "workers 2 -> 3\n", scaled.stderr)
-            self.finish([*processes, self.start(servers, 2, **arguments)])
+            added = self.start(servers, 2, **arguments)
+            processes[1].send_signal(signal.SIGTERM)
+            _, errors = processes[1].communicate()
+            self.assertEqual(processes[1].returncode, 75, errors)
+            self.finish([processes[0], added])
+        self.assertLess(len(self.used(1)), 100)
         self.assertGreater(len(self.used(2)), 5)
         self.expect_each_example(2, 801)
 

@@ -108,8 +108,8 @@ def train_on_data(settings, record, example_count, epochs, batch_size=4, num_wor
     sampler = tw.ElasticSampler(data, batch_size)
     if every:
         inner = torch.optim.SGD(model.parameters(), lr=RATE)
-        optimizer = tw.LocalSteps(model, inner, every, settings.pop("optimizer"), settings.pop("learning_rate"), sampler=sampler,
-                                  **settings)
+        optimizer = tw.LocalSteps(model, inner, every, settings.pop("optimizer"), settings.pop("learning_rate"),
+                                  sampler=sampler, **settings)
     else:
         optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer"), settings.pop("learning_rate"), sampler=sampler,
                                             **settings)
@@ -128,14 +128,16 @@ def train_on_data(settings, record, example_count, epochs, batch_size=4, num_wor
                 time.sleep(seconds)
                 optimizer.zero_grad()
                 torch.nn.functional.cross_entropy(model(x), y).backward()
-                optimizer.step()
-                if optimizer.step_number > step or (every and optimizer.local_steps > local_step):
-                    used += numbers.tolist()
-                if optimizer.step_number > step:
-                    file.write(json.dumps([step, used]) + "\n")
-                    file.flush()
-                if optimizer.step_number != step:
-                    used = []
+                try:
+                    optimizer.step()
+                finally:  # also if the worker leaves
+                    if optimizer.step_number > step or (every and optimizer.local_steps > local_step):
+                        used += numbers.tolist()
+                    if optimizer.step_number > step:
+                        file.write(json.dumps([step, used]) + "\n")
+                        file.flush()
+                    if optimizer.step_number != step:
+                        used = []
     counters = optimizer.counters
     optimizer.close()
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
