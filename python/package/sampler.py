@@ -5,7 +5,10 @@ import collections
 from thinwire import _client
 from thinwire._client import Error
 
-_MOST = 2**32 - 1
+
+def _check(name, value, least, most):
+    if not isinstance(value, int) or not least <= value <= most:
+        raise Error(f"{name}: wrong value (expected a whole number from {least} to {most}, got {value!r})")
 
 
 class _Batch:
@@ -54,11 +57,9 @@ class ElasticSampler:
             self._example_count = len(data)
         except TypeError:
             raise Error(f"data: no length (expected a data set with len(), got {type(data).__name__})") from None
-        for name, value, least, most in (("data", self._example_count, 1, _MOST), ("batch_size", batch_size, 1, _MOST),
-                                         ("seed", seed, 0, 2**64 - 1)):
-            if not isinstance(value, int) or not least <= value <= most:
-                what = "length" if name == "data" else "value"
-                raise Error(f"{name}: wrong {what} (expected a whole number from {least} to {most}, got {value!r})")
+        _check("len(data)", self._example_count, 1, 2**32 - 1)
+        _check("batch_size", batch_size, 1, 2**32 - 1)
+        _check("seed", seed, 0, 2**64 - 1)
         self.batch_size = batch_size
         self._seed = seed
         self._plan = None  # set by attach()

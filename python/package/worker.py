@@ -151,7 +151,7 @@ def trainable_parameters(model):
 class JobWorker:
     """A worker of a job whose tensors are trainable parameters. A context manager, which leaves the servers at its end."""
 
-    def __init__(self, model, parameters, optimizer, learning_rate, steps, examples, settings, sampler, batch_count=1):
+    def __init__(self, model, parameters, optimizer, learning_rate, steps, examples, settings, sampler=None, batch_count=1):
         """Makes the client of PARAMETERS, the trainable ones of MODEL by name.
 
         BATCH_COUNT is the number of batches in a step of the servers. The other arguments are those of DistributedOptimizer.

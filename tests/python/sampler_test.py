@@ -171,7 +171,7 @@ class SamplerTest(unittest.TestCase):
     def test_mistakes(self):
         for text, make in (
             ("data: no length", lambda: tw.ElasticSampler(iter([1]), 4)),
-            ("data: wrong length .*got 0", lambda: tw.ElasticSampler([], 4)),
+            (r"len\(data\): wrong value .*got 0", lambda: tw.ElasticSampler([], 4)),
             ("batch_size: wrong value .*got 0", lambda: tw.ElasticSampler([1], 0)),
             ("batch_size: wrong value .*got 0.5", lambda: tw.ElasticSampler([1], 0.5)),
             ("seed: wrong value .*got -1", lambda: tw.ElasticSampler([1], 1, seed=-1)),
@@ -186,8 +186,19 @@ class SamplerTest(unittest.TestCase):
 
 
 class Job(jobs.Job):
+    def __init__(self, model, sampler, **arguments):
+        super().__init__(lambda settings: tw.DistributedOptimizer(model, sampler=sampler, **arguments, **settings),
+                         learning_rate=0.1)
+
+
+class LocalJob(jobs.Job):
     def __init__(self, model, sampler):
-        super().__init__(lambda settings: tw.DistributedOptimizer(model, sampler=sampler, **settings), learning_rate=0.1)
+        def make(settings):
+            inner = torch.optim.SGD(model.parameters(), lr=worker.RATE)
+            return tw.LocalSteps(model, inner, 1, settings.pop("optimizer"), settings.pop("learning_rate"), sampler=sampler,
+                                 **settings)
+
+        super().__init__(make, optimizer="sgd", learning_rate=1)
 
 
 class OptimizerTest(unittest.TestCase):
@@ -206,6 +217,30 @@ class OptimizerTest(unittest.TestCase):
             worker.loss_of(model, 0, 0).backward()
             with self.assertRaisesRegex(thinwire.Error, "sampler: no batch for step 3"):
                 optimizer.step()
+
+    def test_a_step_ignores_a_batch_that_has_become_void(self):
+        for make in (Job, lambda model, sampler: Job(model, sampler, overlap=False), LocalJob):
+            model, sampler = worker.make_model(), tw.ElasticSampler(range(100), 4)
+            batches = iter(sampler)
+
+            def step():
+                optimizer.zero_grad()
+                worker.loss_of(model, 0, 0).backward()
+                optimizer.step()
+
+            with make(model, sampler) as optimizer:
+                next(batches)
+                next(batches)  # ahead of the first step
+                step()
+                sampler.restart()
+                sampler.begin(1, optimizer._client)
+                before = worker.values_of(model)
+                step()
+                self.assertEqual((optimizer.step_number, worker.values_of(model)), (1, before))
+                next(batches)
+                step()
+                self.assertEqual(optimizer.step_number, 2)
+                self.assertNotEqual(worker.values_of(model), before)
 
     def test_other_samplers_are_refused(self):
         tw.init(worker=0, addresses="127.0.0.1:1")
