@@ -39,6 +39,7 @@
 #include "proto/worker_event.pb.h"
 #include "python/job_settings.h"
 #include "python/owned_client.h"
+#include "python/sampler_module.h"
 
 namespace nb = nanobind;
 
@@ -122,6 +123,7 @@ class PyClient {
     durable_ = job.spec.recovery.durability != Durability::kNone;
     learning_rate_ = job.spec.schedule.learning_rate;
     holds_average_ = Traits(job.spec.optimizer.kind).holds_average;
+    workers_ = job.spec.rule.workers;
     ready_.resize(owned_->tensors().size());
   }
 
@@ -247,6 +249,34 @@ class PyClient {
         });
     Check(outcome.status);
     return next_.value;
+  }
+
+  // Deals::Wait. Returns the deals as bytes.
+  std::vector<nb::bytes> AwaitDeals(uint64_t step, size_t known) {
+    CheckBetweenSteps("await_deals");
+    const auto wait = [step, known](Client& client) {
+      return client.deals().Wait(Step{step}, known);
+    };
+    using Deals = absl::StatusOr<std::vector<Deal>>;
+    // Usually the step is dealt, and the wait needs no other thread.
+    const Deals deals = IsDealt(step) ? wait(owned_->client()) : Run<Deals>(wait);
+    Check(deals.status());
+    std::vector<nb::bytes> texts;
+    for (const Deal& deal : *deals) {
+      const std::string text = deal.SerializeAsString();
+      texts.emplace_back(text.data(), text.size());
+    }
+    return texts;
+  }
+
+  bool IsDealt(uint64_t step) {
+    CheckUsable();
+    return owned_->client().deals().IsDealt(Step{step});
+  }
+
+  void BeginEpoch(uint64_t epoch, uint64_t begin) {
+    CheckUsable();
+    owned_->client().deals().BeginEpoch(epoch, Step{begin});
   }
 
   void SaveState() {
@@ -376,6 +406,7 @@ class PyClient {
   bool durable() const { return durable_; }
   double learning_rate() const { return learning_rate_; }
   bool holds_average() const { return holds_average_; }
+  uint32_t workers() const { return workers_; }
   bool closed() const { return getpid() != pid_ || abandoned_ || owned_->closed(); }
 
  private:
@@ -509,6 +540,7 @@ class PyClient {
   bool durable_ = false;
   double learning_rate_ = 0;
   bool holds_average_ = false;
+  uint32_t workers_ = 0;
   State state_ = State::kNew;
   Step next_;
   std::vector<bool> ready_;  // for each tensor: ready() was called in this step
@@ -558,6 +590,7 @@ NB_MODULE(_client, module) {
       "Returns the text of the job file for the servers. CONFIG is the path of a job file or ''. "
       "SETTINGS are tuples of a name, a list of values, and the place for messages.");
 
+  thinwire::AddSampler(module);
   nb::class_<PyClient>(module, "Client",
                        "A worker's client. One thread makes all calls, in this order: join; "
                        "begin_step, ready for each tensor, end_step, next_step, wait_all for each "
@@ -568,7 +601,7 @@ NB_MODULE(_client, module) {
              const std::vector<thinwire::Setting>& settings,
              const std::vector<std::tuple<std::string, std::vector<int64_t>>>& tensors,
              uint32_t worker, std::string addresses, std::string credentials, bool insecure,
-             std::string state_dir, uint64_t planned_steps, uint32_t examples) {
+             std::string state_dir, uint64_t planned_steps, uint32_t examples, std::string task) {
             new (self) PyClient(config, settings, tensors,
                                 {.worker = worker,
                                  .addresses = std::move(addresses),
@@ -576,10 +609,12 @@ NB_MODULE(_client, module) {
                                  .insecure = insecure,
                                  .state_dir = std::move(state_dir),
                                  .planned_steps = planned_steps,
-                                 .examples = examples});
+                                 .examples = examples,
+                                 .task = std::move(task)});
           },
           "config"_a, "settings"_a, "tensors"_a, "worker"_a, "addresses"_a, "credentials"_a = "",
-          "insecure"_a = false, "state_dir"_a = "", "planned_steps"_a = 0, "examples"_a = 1)
+          "insecure"_a = false, "state_dir"_a = "", "planned_steps"_a = 0, "examples"_a = 1,
+          "task"_a = "")
       .def("join", &PyClient::Join, "initial"_a,
            "Joins every server and returns the first step. INITIAL has one contiguous fp32 array "
            "per tensor, the same for all workers. Call it again after RolledBack.")
@@ -602,6 +637,15 @@ NB_MODULE(_client, module) {
           "finish_step", &PyClient::FinishStep,
           "Does end_step, next_step and wait_all, and returns the next step. Faster than the three "
           "calls.")
+      .def(
+          "await_deals", &PyClient::AwaitDeals, "step"_a, "known"_a,
+          "Blocks until all deals up to STEP are known, and returns those with numbers above KNOWN "
+          "as bytes (Deals in client/parts/deals.h).")
+      .def("is_dealt", &PyClient::IsDealt, "step"_a,
+           "Returns whether await_deals for STEP returns at once.")
+      .def("begin_epoch", &PyClient::BeginEpoch, "epoch"_a, "begin"_a,
+           "Tells the lead that the next step belongs to EPOCH of the data, which begins at step "
+           "BEGIN.")
       .def("save_state", &PyClient::SaveState,
            "Saves the residuals in the state folder. Call it between two steps.")
       .def("await_common_stop", &PyClient::AwaitCommonStop, "seconds"_a,
@@ -649,6 +693,7 @@ NB_MODULE(_client, module) {
                    "The setting learning_rate of the job.")
       .def_prop_ro("holds_average", &PyClient::holds_average,
                    "Whether the servers hold mean gradients in place of parameters.")
+      .def_prop_ro("workers", &PyClient::workers, "The number of workers at the start of the job.")
       .def_prop_ro("in_step", &PyClient::in_step, "Whether a step has begun and not ended.")
       .def_prop_ro("closed", &PyClient::closed, "Whether the client can no longer be used.");
 }

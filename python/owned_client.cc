@@ -9,6 +9,7 @@
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
 #include "config/job.h"
+#include "config/job_text.h"
 #include "worker/client_options.h"
 
 namespace thinwire {
@@ -80,6 +81,11 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
        .planned_steps = settings.planned_steps,
        .state_dir = settings.state_dir});
   options.config = job.config;
+  if (!settings.task.empty()) {
+    ASSIGN_OR_RETURN(const JobText task,
+                     ParseJobText(absl::StrCat("task { ", settings.task, " }"), "task"));
+    options.config->MergeFrom(task.config);
+  }
   std::unique_ptr<OwnedClient> owned(new OwnedClient(*std::move(addresses), credentials));
   options.memory = &owned->memory_;
   owned->tensors_ = tensors;

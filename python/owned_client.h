@@ -61,6 +61,8 @@ struct WorkerSettings {
   std::string state_dir;       // empty: the worker's state is not saved
   uint64_t planned_steps = 0;  // steps of the whole run; 0: unknown
   uint32_t examples = 1;       // examples of a worker's usual step
+  // Fields of Task (proto/job.proto) in text format, in which all workers must agree.
+  std::string task;
 };
 
 // Not thread-safe, except client().Ready and the other thread-safe functions of Client.

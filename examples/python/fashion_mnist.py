@@ -10,6 +10,7 @@ The data are those of the Debian package dataset-fashion-mnist.
 import argparse
 import copy
 import gzip
+import math
 import os
 import pathlib
 import time
@@ -17,6 +18,7 @@ import time
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
 
 import thinwire.torch as tw
 
@@ -60,33 +62,29 @@ def main():
     args = parser.parse_args()
 
     worker, workers = int(os.environ.get("THINWIRE_WORKER", 0)), int(os.environ.get("THINWIRE_WORKERS", 1))
-    images, labels = (part[: args.train_examples] for part in load(args.data_dir, "train"))
+    data = TensorDataset(*(part[: args.train_examples] for part in load(args.data_dir, "train")))
     torch.manual_seed(1)  # all workers begin with the same model
     model = make_model()
 
-    steps_per_epoch = len(labels) // (args.batch_size * workers)
-    steps = args.epochs * steps_per_epoch
+    steps = args.epochs * math.ceil(len(data) / (args.batch_size * workers))
     tw.init()
+    sampler = tw.ElasticSampler(data, args.batch_size)
     optimizer = tw.DistributedOptimizer(
         model, "momentum", lr=args.lr, weight_decay=1e-4, schedule="cosine", warmup=0.05, steps=steps,
-        examples=args.batch_size, mode=args.mode, push=args.push, pull=args.pull)
+        sampler=sampler, mode=args.mode, push=args.push, pull=args.pull)
+    loader = DataLoader(data, batch_sampler=sampler)
 
-    # The step determines the examples, so a run that goes back to an earlier step repeats it.
     begin = time.monotonic()
     first_step = optimizer.step_number
-    order_epoch = None
-    while optimizer.step_number < steps:
-        epoch, step = divmod(optimizer.step_number, steps_per_epoch)
-        if epoch != order_epoch:
-            order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(epoch))
-            order_epoch = epoch
-        batch = order[(step * workers + worker) * args.batch_size:][: args.batch_size]
-        optimizer.zero_grad()
-        loss = functional.cross_entropy(model(images[batch]), labels[batch])
-        loss.backward()
-        optimizer.step()
-        if step % 100 == 0:
-            print(f"epoch {epoch}, step {step}, loss {loss.item():.3f}", flush=True)
+    for epoch in sampler.epochs(args.epochs):
+        for images, labels in loader:
+            step = optimizer.step_number
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+            if step % 100 == 0:
+                print(f"epoch {epoch}, step {step}, loss {loss.item():.3f}", flush=True)
     seconds = time.monotonic() - begin
     count = optimizer.step_number - first_step
     print(f"{count} steps in {seconds:.1f} s, {1000 * seconds / max(1, count):.2f} ms per step")

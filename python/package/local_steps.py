@@ -37,18 +37,19 @@ class LocalSteps(JobWorker):
       steps: the number of exchanges of the run. Required with a schedule or a warm-up of the servers.
       examples: the weight of each local step relative to those of other workers, usually the batch size. The attribute of the
         same name may be changed before each step.
+      sampler: the ElasticSampler of the training data. A batch is one local step. At the end of an epoch, an exchange may have
+        fewer local steps.
       settings: any other setting of docs/configuration.md, such as momentum=0.9 or mode="async".
 
     Errors: as DistributedOptimizer.
     """
 
-    def __init__(self, model, optimizer, every, outer=None, outer_lr=None, *, steps=0, examples=1, **settings):
+    def __init__(self, model, optimizer, every, outer=None, outer_lr=None, *, steps=0, examples=1, sampler=None, **settings):
         if not isinstance(every, int) or every < 1:
             raise Error(f"every: wrong value (expected a whole number from 1, got {every!r})")
         parameters = trainable_parameters(model)
         _check_optimizer(optimizer, parameters)
-        super().__init__(model, parameters, outer, outer_lr, steps, examples * every, settings)
-        self.examples = examples
+        super().__init__(model, parameters, outer, outer_lr, steps, examples, settings, sampler, every)
         self._inner = optimizer
         self._every = every
         self._local_steps = 0  # since the last exchange
@@ -59,6 +60,7 @@ class LocalSteps(JobWorker):
         self._replica = self._replicas()
         self._differences = [torch.empty_like(values) for values in self._replica]
         self._take_parameters()
+        self._follow_deals()
 
     @property
     def local_steps(self):
@@ -67,10 +69,12 @@ class LocalSteps(JobWorker):
 
     def step(self, closure=None):
         """Makes a step of the inner optimizer. After every EVERY steps, calls sync(). Returns the value of CLOSURE."""
+        if not self._batch_counts(ends=True):
+            return None
         loss = self._inner.step(closure)
         self._local_steps += 1
         self._weight += self.examples
-        if self._local_steps >= self._every:
+        if self._local_steps >= self._every or (self._sampler is not None and self._sampler.step_is_over):
             self.sync()
         return loss
 
@@ -93,10 +97,8 @@ class LocalSteps(JobWorker):
         self._client.begin_step(self._weight)
         for index in reversed(range(len(self._parameters))):
             self._client.ready(index, self._differences[index].numpy())
-        self._finish_step()
-        self._take_parameters()
-        self._watch_divergence()
-        self._leave_if_asked()
+        self._end_step()
+        self._follow_deals()
 
     def zero_grad(self, set_to_none=True):
         """Removes the gradients, or sets them to zero."""

@@ -20,10 +20,11 @@ import torch
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack, ServerLostError
 from thinwire.gradient_average import GradientAverage, average_hook
 from thinwire.local_steps import LocalSteps
+from thinwire.sampler import ElasticSampler
 from thinwire.worker import JobWorker, host_values, init, trainable_parameters
 
-__all__ = ["DistributedOptimizer", "DivergedError", "Error", "GradientAverage", "LocalSteps", "RefusedError", "RolledBack",
-           "ServerLostError", "average_hook", "init"]
+__all__ = ["DistributedOptimizer", "DivergedError", "ElasticSampler", "Error", "GradientAverage", "LocalSteps", "RefusedError",
+           "RolledBack", "ServerLostError", "average_hook", "init"]
 
 
 def _fits_the_replica(parameter):
@@ -53,6 +54,7 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
       examples: the weight of this worker's gradient relative to the others', usually the batch size. The attribute of the
         same name may be changed before a backward pass.
       overlap: sends gradients while the backward pass runs. False: in step(), so that gradients may be changed before it.
+      sampler: the ElasticSampler of the training data, which then sets `examples` to the size of each batch.
       settings: any setting of docs/configuration.md, such as push="fp8_e5m2" or mode="async". The servers' job file must
         have the same settings.
 
@@ -60,15 +62,14 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
     wrong settings and parameters.
     """
 
-    def __init__(self, model, optimizer=None, lr=None, *, steps=0, examples=1, overlap=True, **settings):
+    def __init__(self, model, optimizer=None, lr=None, *, steps=0, examples=1, overlap=True, sampler=None, **settings):
         parameters = trainable_parameters(model)
-        super().__init__(model, parameters, optimizer, lr, steps, examples, settings)
+        super().__init__(model, parameters, optimizer, lr, steps, examples, settings, sampler)
         self._overlap = overlap
         self._sync = True  # False within no_sync()
         self._given = {}  # index of a parameter -> its gradient and the gradient's version, in this step
         self._backward_ran = False
         self._error = None  # of the backward pass
-        self._zeros = None  # the gradient of parameters that a step did not use
         self._hooks = []
         self._join([host_values(p) for p in self._parameters])
         self._copied = []  # pairs of a parameter that stays in its own memory, and its values in the client's
@@ -80,7 +81,7 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
         self._take_parameters()
         self._add_hooks()
         torch.optim.Optimizer.__init__(self, self._parameters, {"lr": self._client.learning_rate})
-        self._rate = None  # that of this step, once it has begun
+        self._follow_deals()
 
     # --- the training loop ---
 
@@ -105,17 +106,15 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
             raise Error(
                 "step: no gradient since the last step (expected loss.backward() before each step(), got none)"
             )
+        if not self._batch_counts(ends=True):
+            self._backward_ran = False
+            return loss
         self._check_unchanged()
         for index in range(len(self._parameters)):
             if index not in self._given:
                 self._give(index)
-        self._finish_step()
-        self._given.clear()
-        self._backward_ran = False
-        self._take_parameters()
-        self._rate = None
-        self._watch_divergence()
-        self._leave_if_asked()
+        self._end_step()
+        self._follow_deals()
         return loss
 
     def add_param_group(self, group):
@@ -170,6 +169,8 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
             return
         # step() raises the error: after an exception in a backward pass, PyTorch 1.13 hangs at the end of the process.
         try:
+            if not self._batch_counts():
+                return
             if index in self._given:
                 raise Error(
                     f"backward: second gradient of {self._names[index]} in a step (expected step() after backward(); "
@@ -183,17 +184,14 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
         """Passes the gradient of a parameter to the client; zeros if the step did not use the parameter."""
         name, p = self._names[index], self._parameters[index]
         gradient = p.grad
-        if gradient is None:
-            if self._zeros is None:
-                self._zeros = torch.zeros(max(q.numel() for q in self._parameters))
-            values = self._zeros[: p.numel()].view(p.shape).numpy()
-        elif gradient.layout != torch.strided:
+        if gradient is not None and gradient.layout != torch.strided:
             raise Error(f"gradient of {name}: sparse (expected a dense gradient, as of Embedding(sparse=False))")
-        else:
-            values = host_values(gradient)
         if not self._client.in_step:
             self._begin_step()
-        self._client.ready(index, values)
+        if gradient is None:
+            self._give_zeros(index)
+        else:
+            self._client.ready(index, host_values(gradient))
         self._given[index] = (gradient, None if gradient is None else gradient._version)
 
     def _begin_step(self):
@@ -232,6 +230,9 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
 
     def _take_parameters(self):
         """Sets the parameters to those of the servers. Autograd then refuses to use an old graph."""
+        self._given.clear()
+        self._backward_ran = False
+        self._rate = None  # that of the step, once it has begun
         with torch.no_grad():
             for p, replica in self._copied:
                 p.copy_(replica)

@@ -12,6 +12,7 @@ import torch
 
 from thinwire import _client
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack
+from thinwire.sampler import ElasticSampler
 
 # Steps in sequence with a gradient that is not finite, after which training has diverged. The servers ignore such
 # gradients, so the parameters no longer change.
@@ -163,18 +164,22 @@ class JobWorker:
 
     _takes_average = False  # the servers hold mean gradients in place of parameters
 
-    def __init__(self, model, parameters, optimizer, learning_rate, steps, examples, settings):
+    def __init__(self, model, parameters, optimizer, learning_rate, steps, examples, settings, sampler=None, batch_count=1):
         """Makes the client of PARAMETERS, the trainable ones of MODEL by name.
 
-        The other arguments are those of DistributedOptimizer. The caller calls _join() next.
+        BATCH_COUNT is the number of batches in a step of the servers. The other arguments are those of DistributedOptimizer.
+        The caller calls _join() next, and _follow_deals() at the end.
         """
         if _process is None:
             raise Error(f"init: not called (expected thinwire.torch.init() before {type(self).__name__})")
+        if sampler is not None and not isinstance(sampler, ElasticSampler):
+            raise Error(f"sampler: wrong type (expected ElasticSampler, got {type(sampler).__name__})")
         if optimizer is not None:
             settings["optimizer"] = optimizer
         if learning_rate is not None:
             settings["learning_rate"] = learning_rate
-        self.examples = examples
+        self.examples = examples if sampler is None else sampler.batch_size
+        self._sampler = sampler
         self._model = model
         self._names = list(parameters)
         self._parameters = list(parameters.values())
@@ -185,12 +190,16 @@ class JobWorker:
             settings=job,
             tensors=[(name, list(p.shape)) for name, p in parameters.items()],
             planned_steps=steps,
-            examples=examples,
+            examples=self.examples * batch_count,
+            task="" if sampler is None else sampler.task(batch_count),
             **_process,
         )
         if self._client.holds_average != self._takes_average:
             raise Error(f"optimizer: average is only valid with GradientAverage (expected an optimizer that updates "
                         f"parameters, got average with {type(self).__name__})")
+        if sampler is not None:
+            sampler.attach(_process["worker"], self._client.workers, batch_count)
+        self._zeros = None  # the gradient of parameters that a step does not use
         self._lost_steps = 0
         self._nonfinite = 0
         self._step_end = time.monotonic()
@@ -264,13 +273,59 @@ class JobWorker:
         while True:
             try:
                 self._step = self._client.join(self._initial)
+                if self._sampler is not None:
+                    self._sampler.restart()
                 self._client.wait_all()
                 return
             except RolledBack:
                 continue
 
+    def _end_step(self):
+        """Completes the step: all gradients have been given. Afterwards the model has the parameters of the next step."""
+        self._finish_step()
+        self._take_parameters()
+        self._watch_divergence()
+        self._leave_if_asked()
+
+    def _take_parameters(self):
+        """Makes the replica's new parameters those of the model."""
+        raise NotImplementedError
+
+    def _follow_deals(self):
+        """Waits until the next step is dealt. Makes the steps in which the sampler has no examples for this worker."""
+        while self._sampler is not None:
+            try:
+                if self._sampler.begin(self._step, self._client):
+                    return
+            except RolledBack:
+                self._enter()
+                self._take_parameters()
+                continue
+            self._client.begin_step(0)
+            for index in reversed(range(len(self._parameters))):
+                self._give_zeros(index)
+            self._end_step()
+
+    def _give_zeros(self, index):
+        """Passes a gradient of zeros for a parameter to the client."""
+        p = self._parameters[index]
+        if self._zeros is None:
+            self._zeros = torch.zeros(max(q.numel() for q in self._parameters))
+        self._client.ready(index, self._zeros[: p.numel()].view(p.shape).numpy())
+
+    def _batch_counts(self, ends=False):
+        """Returns whether the step uses the batch on which the program computes. Sets `examples` to its size.
+
+        ENDS: the program goes on to the next batch.
+        """
+        if self._sampler is None:
+            return True
+        batch = self._sampler.end_first() if ends else self._sampler.first()
+        self.examples = len(batch.examples)
+        return not batch.void
+
     def _finish_step(self):
-        """Completes the step: all gradients have been given. Afterwards the replica has the parameters of the next step."""
+        """Ends the step at the client, which then has the next parameters in the replica."""
         try:
             if self._drains:
                 self._client.end_step()
@@ -298,7 +353,8 @@ class JobWorker:
                 self._stop_step = self._step
                 self._client.stop()
                 self._choose_stop_step()
-            if self._step < self._stop_step:
+            # After stop(), no call waits until the step is dealt.
+            if self._step < self._stop_step and (self._sampler is None or self._client.is_dealt(self._step)):
                 return
             lost = 0 if self._keeps_residual else self._client.residual_norm()
             if lost > 0:

@@ -20,9 +20,9 @@ def make_model():
     return torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
 
 
-def batch(worker, step):
+def batch(worker, step, count=32):
     """Returns the examples of a worker and step: the class is the largest of the first four inputs."""
-    x = torch.randn(32, 16, generator=torch.Generator().manual_seed(1000 * worker + step))
+    x = torch.randn(count, 16, generator=torch.Generator().manual_seed(1000 * worker + step))
     return x, x[:, :4].argmax(1)
 
 
@@ -115,6 +115,65 @@ def train_ddp(settings, steps, store, hook=True, nan_at=None, seconds=0):
     print(json.dumps({"parameters": values_of(model), "step": state.step_number if hook else steps, "counters": counters}))
 
 
+class Numbered(torch.utils.data.Dataset):
+    """Examples with their numbers."""
+
+    def __init__(self, count):
+        self.x, self.y = batch(count, 0, count)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        return self.x[index], self.y[index], index
+
+
+def train_on_data(settings, record, example_count, epochs, batch_size=4, num_workers=0, every=0, pause_at=None, seconds=0):
+    """Trains with an ElasticSampler, with LocalSteps if EVERY is not 0. Appends the examples of every step to the file RECORD.
+
+    A line is a list of the step and its examples. Prints the parameters and the step at the end. PAUSE_AT and SECONDS: as
+    PAUSE_AT and STEP_SECONDS of train.
+    """
+    model, data, settings = make_model(), Numbered(example_count), dict(settings)
+    tw.init()
+    sampler = tw.ElasticSampler(data, batch_size)
+    if every:
+        inner = torch.optim.SGD(model.parameters(), lr=RATE)
+        optimizer = tw.LocalSteps(model, inner, every, settings.pop("optimizer"), settings.pop("learning_rate"),
+                                  sampler=sampler, **settings)
+    else:
+        optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer"), settings.pop("learning_rate"), sampler=sampler,
+                                            **settings)
+    loader = torch.utils.data.DataLoader(data, batch_sampler=sampler, num_workers=num_workers)
+    if seconds:
+        print("training", flush=True)
+    used = []  # in the present step
+    with open(record, "a", encoding="utf-8") as file:
+        for _ in sampler.epochs(epochs):
+            for x, y, numbers in loader:
+                step, local_step = optimizer.step_number, optimizer.local_steps if every else 0
+                if step == pause_at:
+                    pause_at = None
+                    print("paused", flush=True)
+                    sys.stdin.readline()
+                time.sleep(seconds)
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(model(x), y).backward()
+                try:
+                    optimizer.step()
+                finally:  # also if the worker leaves
+                    if optimizer.step_number > step or (every and optimizer.local_steps > local_step):
+                        used += numbers.tolist()
+                    if optimizer.step_number > step:
+                        file.write(json.dumps([step, used]) + "\n")
+                        file.flush()
+                    if optimizer.step_number != step:
+                        used = []
+    counters = optimizer.counters
+    optimizer.close()
+    print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
+
+
 def wait_for_interrupt(settings):
     """Reads a line and begins a step that cannot end before Ctrl-C. Prints whether KeyboardInterrupt was raised."""
     model = make_model()
@@ -168,5 +227,6 @@ def fork(settings):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    {f.__name__: f for f in (train, train_locally, train_ddp, wait_for_interrupt, join_only, fork)}[sys.argv[1]](
+    scenarios = (train, train_locally, train_ddp, train_on_data, wait_for_interrupt, join_only, fork)
+    {f.__name__: f for f in scenarios}[sys.argv[1]](
         json.loads(sys.argv[2]), **json.loads(sys.argv[3]))
