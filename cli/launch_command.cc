@@ -43,10 +43,14 @@ constexpr char kExamples[] =
     "  thinwire launch --config job.textproto --hosts hosts.txt --credentials_from ca\n"
     "  thinwire launch --config job.textproto --hosts hosts.txt --insecure --copy\n"
     "  thinwire launch --config job.textproto --hosts h.txt --insecure -- --threads 4\n"
+    "  thinwire launch --workers 4 --servers 2 train.py --epochs 2\n"
     "A line of the hosts file is a machine with its processes:\n"
     "  10.0.0.1 servers=1 port=7000\n"
     "  gpu-a servers=1 workers=2 device=cuda:0,cuda:1 data_dir=/data\n"
-    "  me@gpu-b workers=1 address=10.0.0.3";
+    "  me@gpu-b workers=1 address=10.0.0.3\n"
+    "A Python program, NAME.py, runs on this machine. Before it are --workers,\n"
+    "--servers, --config, --state_dir and settings of the job, after it its own\n"
+    "arguments.";
 
 // Checks the flags that depend on each other. Errors: InvalidArgument.
 absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
@@ -204,8 +208,7 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
     flags.AddSwitch("--" + name, value, help).Group("Launch").Environment(EnvironmentName(name));
   };
   add("hosts", command.hosts_file, "The machines, one per line, with their processes (see below)",
-      "FILE")
-      .Required();
+      "FILE");
   add("credentials_from", command.credentials_from,
       "The folder of an authority (thinwire certs init). It issues a certificate for each process "
       "of the run, valid for 90 days",
@@ -248,7 +251,8 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
 
 CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
   CLI::App* launch = CommandFlags(app).AddSubcommand(
-      "launch", "Trains with servers and workers on other machines, over ssh");
+      "launch",
+      "Trains with servers and workers on other machines, over ssh, or runs a Python program");
   AddRunFlags(*launch, command.run);
   AddLaunchFlags(*launch, command);
   command.run.fields.emplace(*launch);
@@ -256,6 +260,12 @@ CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
 }
 
 ExitCode RunLaunch(const LaunchCommand& command, Console& console, std::ostream& out) {
+  if (command.hosts_file.empty()) {
+    const auto missing = absl::InvalidArgumentError(
+        "--hosts: missing (expected a file with machines, or a Python program such as train.py, "
+        "got neither)");
+    return Fail(console, missing, ExitCode::kUsage);
+  }
   const auto job =
       JobOf(command.run.config_file, *command.run.fields, FilesOf::kOtherMachines, console);
   if (!job.ok()) return Fail(console, job.status(), ExitCode::kConfig);

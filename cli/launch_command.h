@@ -1,5 +1,5 @@
 // `thinwire launch`: runs a job on the machines of a hosts file over ssh, and shows it as `thinwire
-// train` does.
+// train` does. cli/launch_script.h has its other form, which runs a Python program.
 #ifndef THINWIRE_CLI_LAUNCH_COMMAND_H_
 #define THINWIRE_CLI_LAUNCH_COMMAND_H_
 

@@ -21,6 +21,7 @@
 #include "cli/experiment_command.h"
 #include "cli/help_command.h"
 #include "cli/launch_command.h"
+#include "cli/launch_script.h"
 #include "cli/mode_command.h"
 #include "cli/scale_command.h"
 #include "cli/status_command.h"
@@ -41,6 +42,7 @@ constexpr char kExamples[] =
     "Examples:\n"
     "  thinwire train --config job.textproto --output model.safetensors\n"
     "  thinwire launch --config job.textproto --hosts hosts.txt --credentials_from ca\n"
+    "  thinwire launch --workers 4 --servers 2 train.py\n"
     "  thinwire evaluate --config job.textproto --model model.safetensors\n"
     "  thinwire config check examples/*.textproto\n"
     "  thinwire status --addresses a:7000,b:7000 --watch\n"
@@ -60,9 +62,10 @@ ConsoleOptions OptionsOf(int file) {
   return options;
 }
 
-std::string TempParent() {
-  const char* folder = std::getenv("TMPDIR");
-  return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
+// Returns the value of an environment variable, or FALLBACK if it is not set or empty.
+std::string VariableOr(const char* name, const char* fallback) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? fallback : value;
 }
 
 // Removes the environment variables that would set flags or job fields in the processes that a
@@ -98,7 +101,16 @@ ExitCode Main(int argc, char** argv) {
 
   TrainCommand train;
   train.self = "/proc/self/exe";
-  train.temp_parent = TempParent();
+  train.temp_parent = VariableOr("TMPDIR", "/tmp");
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (LaunchesScript(arguments)) {
+    const ScriptLauncher launcher = {.self = train.self,
+                                     .python = VariableOr("THINWIRE_PYTHON", "python3"),
+                                     .python_path = VariableOr("PYTHONPATH", "")};
+    const absl::Status failure = LaunchScript(launcher, arguments);
+    return Fail(console, failure,
+                absl::IsInvalidArgument(failure) ? ExitCode::kUsage : ExitCode::kUnavailable);
+  }
   LaunchCommand launch;
   launch.run.self = train.self;
   launch.run.temp_parent = train.temp_parent;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python wheel, installs it in a virtual environment of a bare Debian 12, which has none of the libraries that the build
-# uses, trains there with NumPy and two servers, and removes it. The last line of the output is the result. Requires root, mmdebstrap,
+# uses, trains there with NumPy and two servers, starts a program with `thinwire launch`, and removes it. The last line of the output is the result. Requires root, mmdebstrap,
 # a mirror of Debian and PyPI.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -56,6 +56,9 @@ THINWIRE_WORKER=1 python /packages/train.py >worker-1 & worker=$!
 THINWIRE_WORKER=0 python /packages/train.py
 wait $worker
 cat worker-1
+unset THINWIRE_ADDRESSES
+echo 'import os; print("launched", os.environ["THINWIRE_WORKERS"])' >launched.py
+thinwire launch --workers 2 launched.py
 kill $zero $one
 wait $zero && wait $one && echo "servers ended with 0"
 pip uninstall --quiet --yes thinwire
@@ -65,9 +68,10 @@ mmdebstrap --variant=minbase --format=null --include=python3-venv \
   --customize-hook="mkdir \"\$1/packages\" && cp '$work'/packages/*.whl '$work/inside.sh' '$work/train.py' \"\$1/packages/\"" \
   --customize-hook='chroot "$1" sh /packages/inside.sh' \
   bookworm - >"$work/install.log" 2>&1 || { tail -n 40 "$work/install.log" >&2; fail "the wheel does not work in a bare Debian"; }
-grep -E '^(thinwire|worker [01]: error|servers ended|removed)' "$work/install.log"
+grep -E '^(thinwire|worker [01]: (error|launched)|servers ended|removed)' "$work/install.log"
 version=$(cat VERSION)
 [ "$(grep -c "^thinwire.* $version (revision " "$work/install.log")" -eq 2 ] || fail "wrong versions (expected two times $version)"
 for line in "servers ended with 0" removed; do grep -qx "$line" "$work/install.log" || fail "no line \"$line\" from the bare Debian"; done
 [ "$(grep -c '^worker [01]: error 0\.0' "$work/install.log")" -eq 2 ] || fail "wrong errors (expected two below 0.1)"
+[ "$(grep -c '^worker [01]: launched 2$' "$work/install.log")" -eq 2 ] || fail "wrong output of thinwire launch (expected two workers)"
 echo "installed and trained: $(sed -n 's/^worker 0: //p' "$work/install.log"), $(sed -n 's/.*: \([0-9]* bytes\)$/\1/p' "$work/build.log")"

@@ -1,9 +1,8 @@
 """Trains a small character transformer on the license texts of Debian with thinwire's servers (docs/python.md).
 
-    bazel build //python //server
-    export PYTHONPATH=bazel-bin/python
-    python3 -m thinwire.launch --workers 2 --servers 1 examples/python/char_transformer.py --push fp8_e5m2 --pull bf16
-    python3 -m thinwire.launch --workers 2 --servers 1 examples/python/char_transformer.py --every 16    # DiLoCo
+    bazel build //python //server //cli:thinwire
+    bazel-bin/cli/thinwire launch --workers 2 --servers 1 examples/python/char_transformer.py --push fp8_e5m2 --pull bf16
+    bazel-bin/cli/thinwire launch --workers 2 --servers 1 examples/python/char_transformer.py --every 16    # DiLoCo
 
 The text is /usr/share/common-licenses of the Debian package base-files, about 300,000 characters. The model predicts the next
 character of a text; the last tenth of every license is for the test.
@@ -80,7 +79,8 @@ def main():
     parser.add_argument("--text_dir", default="/usr/share/common-licenses")
     args = parser.parse_args()
 
-    worker, workers = int(os.environ.get("THINWIRE_WORKER", 0)), int(os.environ.get("THINWIRE_WORKERS", 1))
+    worker = int(os.environ.get("THINWIRE_WORKER") or os.environ.get("RANK", 0))  # the second: under torchrun
+    workers = int(os.environ.get("THINWIRE_WORKERS") or os.environ.get("WORLD_SIZE", 1))
     train_text, test_text, codes = load(args.text_dir)
     torch.manual_seed(args.seed)  # all workers begin with the same model
     model = CharTransformer(codes)

@@ -1,8 +1,7 @@
 """Trains a CNN on Fashion-MNIST with thinwire's servers (docs/python.md).
 
-    bazel build //python //server
-    export PYTHONPATH=bazel-bin/python
-    python3 -m thinwire.launch --workers 2 --servers 2 examples/python/fashion_mnist.py --push fp8_e5m2 --pull bf16
+    bazel build //python //server //cli:thinwire
+    bazel-bin/cli/thinwire launch --workers 2 --servers 2 examples/python/fashion_mnist.py --push fp8_e5m2 --pull bf16
 
 The data are those of the Debian package dataset-fashion-mnist.
 """
@@ -61,7 +60,8 @@ def main():
     parser.add_argument("--data_dir", default="/usr/share/datasets/fashion-mnist")
     args = parser.parse_args()
 
-    worker, workers = int(os.environ.get("THINWIRE_WORKER", 0)), int(os.environ.get("THINWIRE_WORKERS", 1))
+    worker = int(os.environ.get("THINWIRE_WORKER") or os.environ.get("RANK", 0))  # the second: under torchrun
+    workers = int(os.environ.get("THINWIRE_WORKERS") or os.environ.get("WORLD_SIZE", 1))
     data = TensorDataset(*(part[: args.train_examples] for part in load(args.data_dir, "train")))
     torch.manual_seed(1)  # all workers begin with the same model
     model = make_model()

@@ -9,6 +9,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "bin"
 
 def _run(name):
     program = FOLDER / name
+    os.environ.setdefault("THINWIRE_PYTHON", sys.executable)  # for `thinwire launch PROGRAM.py`
     os.execv(program, [name, *sys.argv[1:]])
 
 

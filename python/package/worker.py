@@ -10,7 +10,7 @@ import weakref
 
 import torch
 
-from thinwire import _client
+from thinwire import _client, hosting
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack
 from thinwire.sampler import ElasticSampler
 
@@ -36,7 +36,8 @@ def init(worker=None, addresses=None, config=None, credentials=None, insecure=No
 
     Args:
       worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0.
-      addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES.
+      addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES. Without
+        both, worker 0 starts the servers under torchrun (docs/python.md).
       config: the path of the job file, which the servers read too. THINWIRE_CONFIG. Without it, the job consists of the
         settings of DistributedOptimizer and of the environment.
       credentials: the folder with ca.pem, cert.pem and key.pem. THINWIRE_CREDENTIALS; none: plaintext.
@@ -125,20 +126,25 @@ def _write_job(path, text):
     os.replace(path + ".tmp", path)
 
 
-def _leave(client):
-    """Leaves the servers and ends the client, also at the end of the process."""
+def _leave(client, servers):
+    """Leaves the servers and ends the client, also at the end of the process. SERVERS: a HostedServers or None."""
     if client.closed:
         return
+    left = False
     try:
         if client.in_step:
             print("thinwire: the process ends within a step, so other workers wait for its lease", file=sys.stderr)
         elif client.joined:
             client.save_state()
             client.leave()
+            left = True
     except Error as error:
         print(f"thinwire: {error}", file=sys.stderr)
     finally:
         client.close()
+        if servers is not None:
+            failed = hasattr(sys, "last_type")  # the program ends with an exception
+            servers.end(left and not failed, lambda: _stop_requested)
 
 
 def trainable_parameters(model):
@@ -186,13 +192,17 @@ class JobWorker:
         job = _settings(_process, settings)
         if "THINWIRE_WRITE_JOB" in os.environ:
             _write_job(os.environ["THINWIRE_WRITE_JOB"], _client.job_text(_process["config"], job))
+        process, servers = _process, None
+        if not process["addresses"] and hosting.is_available():
+            servers = hosting.HostedServers(_client.job_text(process["config"], job), process)
+            process = dict(process, addresses=servers.addresses)
         self._client = _client.Client(
             settings=job,
             tensors=[(name, list(p.shape)) for name, p in parameters.items()],
             planned_steps=steps,
             examples=self.examples * batch_count,
             task="" if sampler is None else sampler.task(batch_count),
-            **_process,
+            **process,
         )
         if self._client.holds_average != self._takes_average:
             raise Error(f"optimizer: average is only valid with GradientAverage (expected an optimizer that updates "
@@ -207,7 +217,7 @@ class JobWorker:
         self._stop_step = None  # the step before which this worker leaves; None: it was not asked to stop
         self._drains = False  # the step after which this worker leaves empties the residual
         self._keeps_residual = False  # for the next run: all workers stop
-        self._finalizer = weakref.finalize(self, _leave, self._client)
+        self._finalizer = weakref.finalize(self, _leave, self._client, servers)
 
     @property
     def step_number(self):

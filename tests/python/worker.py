@@ -12,7 +12,7 @@ import thinwire.torch as tw
 
 STEPS = 30
 RATE = 0.05
-WORKER = int(os.environ["THINWIRE_WORKER"])
+WORKER = int(os.environ.get("THINWIRE_WORKER") or os.environ["RANK"])  # the second: under torchrun
 
 
 def make_model():

@@ -1,0 +1,276 @@
+"""Starts Python programs with `thinwire launch` and with torchrun, and ends their processes in every way."""
+
+import glob
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from tests.python import jobs
+
+THINWIRE = os.path.abspath("cli/thinwire")
+SETTINGS = {"optimizer": "momentum", "learning_rate": 0.05, "servers": 2, "silence_seconds": 1, "lease_seconds": 1,
+            "start_timeout_seconds": 20}
+PROLOGUE = f"""
+import os, sys, time
+sys.path.insert(0, {os.getcwd()!r})
+from tests.python import worker
+settings = {SETTINGS!r}
+"""
+
+
+def environment_of(folder, **variables):
+    """Returns the environment of a command whose processes have FOLDER in their environment."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
+    return dict(clean, PYTHONPATH=jobs.PYTHONPATH, THINWIRE_PYTHON=sys.executable, TMPDIR=folder, OMP_NUM_THREADS="1",
+                **variables)
+
+
+def processes_of(folder, word=""):
+    """Returns the command lines of the processes of FOLDER that contain WORD, by process number."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(f"{path}/environ", encoding="utf-8", errors="replace") as file:
+                environment = file.read()
+            with open(f"{path}/cmdline", encoding="utf-8", errors="replace") as file:
+                words = file.read().split("\0")
+        except OSError:  # the process has ended, or is that of another user
+            continue
+        if f"TMPDIR={folder}\0" in environment and word in words:
+            found[int(path.rpartition("/")[2])] = words
+    return found
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+def wait_until(condition, text):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, text
+        time.sleep(0.02)
+
+
+class LaunchTestCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def program(self, text):
+        path = os.path.join(self.folder, "program.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(PROLOGUE + text)
+        return path
+
+    def start(self, *command, **variables):
+        process = subprocess.Popen(command, env=environment_of(self.folder, **variables), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def end_of(self, process):
+        """Returns the exit code, the output and the errors of a command, none of whose processes may remain."""
+        output, errors = process.communicate(timeout=100)
+        wait_until(lambda: not processes_of(self.folder), "processes remain")
+        return process.returncode, output, errors
+
+    def start_training(self, start, **variables):
+        """Starts the endless program, and returns the command when both workers train."""
+        process = start(self.program("worker.train(settings, 10**6, step_seconds=0.01)"), **variables)
+        training = 0
+        while training < 2:
+            line = process.stdout.readline()
+            assert line, "the command has ended:\n" + self.end_of(process)[2]
+            training += line.endswith("training\n")
+        return process
+
+    def servers(self):
+        """Returns the process numbers of the servers by number."""
+        return {words[words.index("--server") + 1]: pid for pid, words in processes_of(self.folder, "--server").items()}
+
+    def launch(self, *arguments, **variables):
+        return self.start(THINWIRE, "launch", *arguments, **variables)
+
+    def launch_two(self, *arguments):
+        return self.launch("--workers", "2", "--servers", "2", *arguments)
+
+    def torchrun(self, *arguments, rendezvous=("--standalone",), **variables):
+        # PyTorch 1.13 with Python 3.11 accepts no other value of --redirects and --tee than 1 and 2, not even the default.
+        return self.start(sys.executable, "-m", "torch.distributed.run", *rendezvous, "--nproc_per_node", "2",
+                          "--redirects", "1", "--tee", "1", *arguments, **variables)
+
+
+class LaunchTest(LaunchTestCase):
+    def test_flags_after_the_program_belong_to_the_program(self):
+        program = self.program("print(sys.argv[1:], [os.environ.get('THINWIRE_' + n) for n in ('WORKERS', 'MODE', 'PUSH')])")
+        own = ["--workers", "7", "--hosts", "h", "--push", "fp32", "--", "--mode"]
+        code, output, errors = self.end_of(self.launch("--workers", "2", "--mode", "async", program, *own))
+        self.assertEqual(code, 0, errors)
+        for number in range(2):
+            self.assertIn(f"worker {number}: {own} ['2', 'async', None]\n", output)
+
+    def test_the_exit_code_is_that_of_the_worker_that_fails_first(self):
+        program = self.program("worker.train(settings, steps=3)\nsys.exit(7 if worker.WORKER == 1 else 0)")
+        code, output, errors = self.end_of(self.launch_two(program))
+        self.assertEqual((code, errors), (7, "launch: worker 1 failed with exit code 7\n"), output)
+
+    def test_nothing_remains_of_a_killed_launch(self):
+        process = self.start_training(self.launch_two)
+        self.assertEqual(set(self.servers()), {"0", "1"})
+        process.kill()
+        self.assertEqual(self.end_of(process)[0], -signal.SIGKILL)
+
+    def test_wrong_command_lines_have_one_clear_error(self):
+        program = self.program("")
+        for arguments, variables, text in (
+            ((), {}, r"--hosts: missing \(expected a file with machines, or a Python program such as train.py, got neither"),
+            (("--hosts", "hosts.txt", program), {}, r"--hosts: not valid with a Python program \(expected torchrun on each"),
+            (("nothing.py",), {}, r"nothing.py: no such file \(expected a Python program\)"),
+            (("--workers", "0", program), {}, r"--workers: out of range \(expected at least 1, got 0\)"),
+            (("--workers", "two", program), {}, "--workers: invalid int value: 'two'"),
+            (("--work", "2", program), {}, "unrecognized arguments: --work"),
+            (("--ordered_fold", program), {}, r"--ordered_fold: missing value \(expected a value such as true, got the"),
+            ((program,), {"THINWIRE_ADDRESSES": "127.0.0.1:7000"}, "THINWIRE_ADDRESSES: only valid with servers that run"),
+        ):
+            with self.subTest(arguments=arguments):
+                code, output, errors = self.end_of(self.launch(*arguments, **variables))
+                self.assertEqual((code, output, errors.count("\n")), (64, "", 1), errors)
+                self.assertRegex(errors, text)
+
+
+class TorchrunTest(LaunchTestCase):
+    def test_torchrun_trains_as_launch_does(self):
+        program = self.program("with open(f'{sys.argv[1]}-{worker.WORKER}', 'w') as sys.stdout:\n"
+                               "    worker.train(dict(settings, ordered_fold=True))\n"
+                               "sys.stdout = sys.__stdout__")
+        results = {}
+        for name, process in (("launch", self.launch_two(program, self.folder + "/launch")),
+                              ("torchrun", self.torchrun(program, self.folder + "/torchrun"))):
+            code, _, errors = self.end_of(process)
+            self.assertEqual(code, 0, errors)
+            for number in range(2):
+                with open(f"{self.folder}/{name}-{number}", encoding="utf-8") as file:
+                    results[name, number] = json.load(file)
+        for number in range(2):
+            for value in ("step", "parameters"):
+                self.assertEqual(results["torchrun", number][value], results["launch", number][value])
+
+    def test_worker_0_waits_for_workers_that_train_longer(self):
+        program = self.program("worker.train(dict(settings, mode='async'), steps=10 + 100 * worker.WORKER, step_seconds=0.01)")
+        code, _, errors = self.end_of(self.torchrun(program))
+        self.assertEqual(code, 0, errors)
+
+    def test_a_program_may_use_torch_distributed_and_two_optimizers(self):
+        for first in (True, False):
+            program = self.program(
+                "import torch.distributed as dist\n"
+                f"if {first}: dist.init_process_group('gloo')\n"
+                "worker.train(settings, steps=2)\n"
+                "worker.train(settings, steps=2)\n"
+                f"if not {first}: dist.init_process_group('gloo')\n"
+                "ranks = [None, None]\n"
+                "dist.all_gather_object(ranks, worker.WORKER)\n"
+                "assert ranks == [0, 1], ranks\n")
+            with self.subTest(first=first):
+                code, _, errors = self.end_of(self.torchrun(program))
+                self.assertEqual(code, 0, errors)
+
+    def test_torchrun_starts_a_job_again(self):
+        program = self.program("first = os.environ['TORCHELASTIC_RESTART_COUNT'] == '0'\n"
+                               "worker.train(settings, steps=3)\n"
+                               "sys.exit(5 if first and worker.WORKER == 1 else 0)")
+        for rendezvous in (("--standalone",), ("--master_addr", "127.0.0.1", "--master_port", free_port())):
+            with self.subTest(rendezvous=rendezvous):
+                code, _, errors = self.end_of(self.torchrun("--max_restarts", "1", program, rendezvous=rendezvous))
+                self.assertEqual(code, 0, errors)
+
+    def test_running_servers_are_used(self):
+        with jobs.Servers(**SETTINGS, workers=2) as servers:
+            process = self.start_training(self.torchrun, THINWIRE_ADDRESSES=servers.addresses)
+            self.assertEqual(self.servers(), {})
+            process.terminate()
+            self.assertNotEqual(self.end_of(process)[0], 0)
+
+    def test_a_killed_server_is_named_and_all_processes_end(self):
+        process = self.start_training(self.torchrun)
+        os.kill(self.servers()["1"], signal.SIGKILL)
+        code, _, errors = self.end_of(process)
+        self.assertNotEqual(code, 0)
+        self.assertRegex(errors, r"thinwire: server 1 was killed by signal 9; its log ends with:\n  \S")
+        self.assertRegex(errors, r"thinwire.ServerLostError: .*server 1 \(127.0.0.1:")
+
+    def test_servers_end_with_a_killed_worker_0(self):
+        process = self.start_training(self.torchrun)
+        words, = processes_of(self.folder, "thinwire.server_group").values()
+        os.kill(int(words[words.index("--parent") + 1]), signal.SIGKILL)
+        self.assertNotEqual(self.end_of(process)[0], 0)
+
+    def test_servers_end_with_the_process_that_watches_them(self):
+        process = self.start_training(self.torchrun)
+        pid, = processes_of(self.folder, "thinwire.server_group")
+        os.kill(pid, signal.SIGKILL)
+        code, _, errors = self.end_of(process)
+        self.assertNotEqual(code, 0)
+        self.assertRegex(errors, r"thinwire.ServerLostError: .*server \d \(127.0.0.1:")
+
+    def test_ctrl_c_and_sigterm_end_all_processes(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number=number):
+                process = self.start_training(self.torchrun)
+                process.send_signal(number)
+                self.assertNotEqual(self.end_of(process)[0], 0)
+
+    def test_an_exception_of_worker_0_ends_the_job(self):
+        program = self.program("def fail(*arguments):\n"
+                               "    raise ValueError('mistake')\n"
+                               "if worker.WORKER == 0:\n"
+                               "    worker.loss_of = fail\n"
+                               "worker.train(dict(settings, mode='async'), 10**6, step_seconds=0.01)")
+        code, _, errors = self.end_of(self.torchrun(program))
+        self.assertNotEqual(code, 0)
+        self.assertIn("ValueError: mistake", errors)
+
+    def test_certificates(self):
+        for command in ("init ca", "issue ca --role server --job train --server 0 --out certs/server-0",
+                        "issue ca --role server --job train --server 1 --out certs/server-1",
+                        "issue ca --role worker --job train --out certs/worker"):
+            subprocess.run([THINWIRE, "certs", *command.split()], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        code, _, errors = self.end_of(self.torchrun(self.program("worker.train(settings, 3)"),
+                                                    THINWIRE_CREDENTIALS=f"{self.folder}/certs/worker"))
+        self.assertEqual(code, 0, errors)
+
+    def alone(self, program, **variables):
+        """Returns the errors of PROGRAM, the only worker of a machine, which must fail."""
+        variables = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), **variables}
+        code, _, errors = self.end_of(self.start(sys.executable, program, **variables))
+        self.assertNotEqual(code, 0)
+        return errors
+
+    def test_servers_for_other_machines_need_credentials(self):
+        errors = self.alone(self.program("worker.train(settings)"), WORLD_SIZE="2", LOCAL_WORLD_SIZE="1",
+                            MASTER_ADDR="192.0.2.1")
+        self.assertIn("thinwire.Error: servers: reachable from other machines without credentials (expected "
+                      "THINWIRE_CREDENTIALS, or THINWIRE_INSECURE=1 in a network that nobody else reaches, got neither for "
+                      "192.0.2.1)\n", errors)
+
+    def test_a_server_that_does_not_start_is_named(self):
+        errors = self.alone(self.program("worker.train(settings, state_dir='/nowhere')"))
+        self.assertRegex(errors, r"thinwire.Error: servers: server 1 failed with exit code 78: .*--state_dir: only valid with")
+
+    def test_a_wrong_port_of_the_store_is_named(self):
+        errors = self.alone(self.program("worker.train(settings)"), MASTER_PORT="many")
+        self.assertRegex(errors, "thinwire.Error: servers: no store for their addresses .*MASTER_PORT=many")
+
+
+if __name__ == "__main__":
+    unittest.main()
