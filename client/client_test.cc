@@ -71,8 +71,8 @@ class ClientTest : public ::testing::Test {
 
   // Trains one step: passes the gradients to the client, last layer first. Returns the next step.
   absl::StatusOr<Step> Train(Step step, const std::vector<std::vector<float>>& gradients,
-                             float scale = 1) {
-    client_->BeginStep(step, kExamples, scale);
+                             float scale = 1, float rate_factor = 1) {
+    client_->BeginStep(step, kExamples, scale, rate_factor);
     if (absl::Status s = client_->WaitAll(); !s.ok()) return s;
     for (uint32_t t = gradients.size(); t-- > 0;) client_->Ready(t, gradients[t]);
     if (absl::Status s = client_->EndStep(); !s.ok()) return s;
@@ -359,6 +359,23 @@ TEST_F(ClientTest, TheScaleOfAStepIsDividedOutOfItsGradients) {
   ASSERT_TRUE(client_->WaitAll().ok());
   for (uint32_t t = 0; t < initial_.size(); ++t) {
     EXPECT_EQ(client_->replica(t)[1], initial_[t][1] - 3 * gradients[t][1]);
+  }
+}
+
+TEST_F(ClientTest, EveryPushHasTheRateFactorOfItsStep) {
+  Make({});
+  Step step = *Join();
+  for (const float factor : {0.25f, 1.0f, 0.0f}) {
+    step = *Train(step, Values(1, 0.5), 1, factor);
+    size_t push_count = 0;
+    for (const auto& server : servers_) {
+      for (const PushEntry& push : server->pushes()) {
+        if (push.step + 1 != step) continue;
+        ++push_count;
+        EXPECT_EQ(push.rate_factor, factor);
+      }
+    }
+    EXPECT_GT(push_count, 0);
   }
 }
 

@@ -77,7 +77,7 @@ class ExchangeTest : public ::testing::Test {
   void Push(uint64_t step) {
     progress_.BeginStep();
     loop_->Run([&] {
-      exchange_->pushes().BeginStep(Step{step}, 8, 1);
+      exchange_->pushes().BeginStep(Step{step}, 8, 1, 1);
       exchange_->pushes().Ready(0, gradient_, nullptr);
     });
   }
@@ -233,7 +233,7 @@ TEST_F(ExchangeTest, AWorkerThatWasFencedDuringItsSuspensionPushesNothing) {
   loop_->Run([&] {
     for (FakeServer& server : servers_) server.Fence();
     clock_.Jump(absl::Minutes(1));
-    exchange_->pushes().BeginStep(Step{0}, 8, 1);
+    exchange_->pushes().BeginStep(Step{0}, 8, 1, 1);
     exchange_->pushes().Ready(0, gradient_, nullptr);
   });
   EXPECT_EQ(progress_.WaitNext().status(), FencedError(WorkerId{2}));

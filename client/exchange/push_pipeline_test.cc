@@ -60,7 +60,7 @@ class PushPipelineTest : public ExchangeFixture {
   void Push(uint64_t step, uint32_t examples = 8) {
     progress_.BeginStep();
     loop_->Run([&] {
-      pushes_.BeginStep(Step{step}, examples, 1);
+      pushes_.BeginStep(Step{step}, examples, 1, 1);
       pushes_.Ready(0, gradient_, nullptr);
     });
   }

@@ -30,7 +30,7 @@ class ServerLinkTest : public ExchangeFixture {
   // Queues and sends a push of STEP for every shard of server 0, one message per push.
   void PushAll(uint64_t step) {
     loop_->Run([this, step] {
-      pushes_.BeginStep(Step{step}, 1, 1);
+      pushes_.BeginStep(Step{step}, 1, 1, 1);
       for (const ShardId shard : shards_) {
         const std::vector<float> values(4096, static_cast<float>(shard.value + 1));
         std::vector<std::byte> payload(fp32_->MaxPayloadBytes(4096));
