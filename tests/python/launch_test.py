@@ -28,7 +28,7 @@ def environment_of(folder, **variables):
     """Returns the environment of a command whose processes have FOLDER in their environment."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
     return dict(clean, PYTHONPATH=jobs.PYTHONPATH, THINWIRE_PYTHON=sys.executable, TMPDIR=folder, OMP_NUM_THREADS="1",
-                **variables)
+                PYTHONUNBUFFERED="1", **variables)
 
 
 def processes_of(folder, word=""):
