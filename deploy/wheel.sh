@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python wheel: the package thinwire, the programs thinwire and thinwire-server, and all libraries that they need except
-# the C and C++ library (docs/python.md). It installs on every Linux of manylinux_2_34 or newer, with the Python version that the
+# the C and C++ library (docs/python_launch.md). It installs on every Linux of manylinux_2_34 or newer, with the Python version that the
 # build found (/usr/bin/python3, or THINWIRE_PYTHON).
 #
 #   deploy/wheel.sh OUT_DIR    writes OUT_DIR/thinwire-VERSION-cpXY-cpXY-manylinux_2_34_x86_64.whl

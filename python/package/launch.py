@@ -1,4 +1,4 @@
-"""Runs a Python program as the workers of a job on this machine, together with the job's servers (docs/python.md).
+"""Runs a Python program as the workers of a job on this machine, together with the job's servers (docs/python_launch.md).
 
     thinwire launch --workers 2 --servers 2 train.py ARGUMENTS      or python3 -m thinwire.launch with the same arguments
 

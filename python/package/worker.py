@@ -37,7 +37,7 @@ def init(worker=None, addresses=None, config=None, credentials=None, insecure=No
     Args:
       worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0.
       addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES. Without
-        both, worker 0 starts the servers under torchrun (docs/python.md).
+        both, worker 0 starts the servers under torchrun (docs/python_launch.md).
       config: the path of the job file, which the servers read too. THINWIRE_CONFIG. Without it, the job consists of the
         settings of DistributedOptimizer and of the environment.
       credentials: the folder with ca.pem, cert.pem and key.pem. THINWIRE_CREDENTIALS; none: plaintext.
