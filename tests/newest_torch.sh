@@ -6,5 +6,5 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 /usr/bin/python3 -m pip install --quiet --no-cache-dir --target "$folder" torch numpy
-bazel test --test_env=PYTHONPATH="$folder" //tests/python/...
+bazel test --test_env=PYTHONPATH="$folder" //tests/python/... //tests/python:torchrun_nightly_test
 PYTHONPATH=$folder /usr/bin/python3 -c "import torch; print('PyTorch', torch.__version__)"

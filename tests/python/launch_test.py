@@ -165,42 +165,6 @@ class TorchrunTest(LaunchTestCase):
             for value in ("step", "parameters"):
                 self.assertEqual(results["torchrun", number][value], results["launch", number][value])
 
-    def test_worker_0_waits_for_workers_that_train_longer(self):
-        program = self.program("worker.train(dict(settings, mode='async'), steps=10 + 100 * worker.WORKER, step_seconds=0.01)")
-        code, _, errors = self.end_of(self.torchrun(program))
-        self.assertEqual(code, 0, errors)
-
-    def test_a_program_may_use_torch_distributed_and_two_optimizers(self):
-        for first in (True, False):
-            program = self.program(
-                "import torch.distributed as dist\n"
-                f"if {first}: dist.init_process_group('gloo')\n"
-                "worker.train(settings, steps=2)\n"
-                "worker.train(settings, steps=2)\n"
-                f"if not {first}: dist.init_process_group('gloo')\n"
-                "ranks = [None, None]\n"
-                "dist.all_gather_object(ranks, worker.WORKER)\n"
-                "assert ranks == [0, 1], ranks\n")
-            with self.subTest(first=first):
-                code, _, errors = self.end_of(self.torchrun(program))
-                self.assertEqual(code, 0, errors)
-
-    def test_torchrun_starts_a_job_again(self):
-        program = self.program("first = os.environ['TORCHELASTIC_RESTART_COUNT'] == '0'\n"
-                               "worker.train(settings, steps=3)\n"
-                               "sys.exit(5 if first and worker.WORKER == 1 else 0)")
-        for rendezvous in (("--standalone",), ("--master_addr", "127.0.0.1", "--master_port", free_port())):
-            with self.subTest(rendezvous=rendezvous):
-                code, _, errors = self.end_of(self.torchrun("--max_restarts", "1", program, rendezvous=rendezvous))
-                self.assertEqual(code, 0, errors)
-
-    def test_running_servers_are_used(self):
-        with jobs.Servers(**SETTINGS, workers=2) as servers:
-            process = self.start_training(self.torchrun, THINWIRE_ADDRESSES=servers.addresses)
-            self.assertEqual(self.servers(), {})
-            process.terminate()
-            self.assertNotEqual(self.end_of(process)[0], 0)
-
     def test_a_killed_server_is_named_and_all_processes_end(self):
         process = self.start_training(self.torchrun)
         os.kill(self.servers()["1"], signal.SIGKILL)
@@ -214,21 +178,6 @@ class TorchrunTest(LaunchTestCase):
         words, = processes_of(self.folder, "thinwire.server_group").values()
         os.kill(int(words[words.index("--parent") + 1]), signal.SIGKILL)
         self.assertNotEqual(self.end_of(process)[0], 0)
-
-    def test_servers_end_with_the_process_that_watches_them(self):
-        process = self.start_training(self.torchrun)
-        pid, = processes_of(self.folder, "thinwire.server_group")
-        os.kill(pid, signal.SIGKILL)
-        code, _, errors = self.end_of(process)
-        self.assertNotEqual(code, 0)
-        self.assertRegex(errors, r"thinwire.ServerLostError: .*server \d \(127.0.0.1:")
-
-    def test_ctrl_c_and_sigterm_end_all_processes(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with self.subTest(number=number):
-                process = self.start_training(self.torchrun)
-                process.send_signal(number)
-                self.assertNotEqual(self.end_of(process)[0], 0)
 
     def test_an_exception_of_worker_0_ends_the_job(self):
         program = self.program("def fail(*arguments):\n"
@@ -270,6 +219,59 @@ class TorchrunTest(LaunchTestCase):
     def test_a_wrong_port_of_the_store_is_named(self):
         errors = self.alone(self.program("worker.train(settings)"), MASTER_PORT="many")
         self.assertRegex(errors, "thinwire.Error: servers: no store for their addresses .*MASTER_PORT=many")
+
+
+class TorchrunNightlyTest(LaunchTestCase):
+    def test_worker_0_waits_for_workers_that_train_longer(self):
+        program = self.program("worker.train(dict(settings, mode='async'), steps=10 + 100 * worker.WORKER, step_seconds=0.01)")
+        code, _, errors = self.end_of(self.torchrun(program))
+        self.assertEqual(code, 0, errors)
+
+    def test_a_program_may_use_torch_distributed_and_two_optimizers(self):
+        for first in (True, False):
+            program = self.program(
+                "import torch.distributed as dist\n"
+                f"if {first}: dist.init_process_group('gloo')\n"
+                "worker.train(settings, steps=2)\n"
+                "worker.train(settings, steps=2)\n"
+                f"if not {first}: dist.init_process_group('gloo')\n"
+                "ranks = [None, None]\n"
+                "dist.all_gather_object(ranks, worker.WORKER)\n"
+                "assert ranks == [0, 1], ranks\n")
+            with self.subTest(first=first):
+                code, _, errors = self.end_of(self.torchrun(program))
+                self.assertEqual(code, 0, errors)
+
+    def test_torchrun_starts_a_job_again(self):
+        program = self.program("first = os.environ['TORCHELASTIC_RESTART_COUNT'] == '0'\n"
+                               "worker.train(settings, steps=3)\n"
+                               "sys.exit(5 if first and worker.WORKER == 1 else 0)")
+        for rendezvous in (("--standalone",), ("--master_addr", "127.0.0.1", "--master_port", free_port())):
+            with self.subTest(rendezvous=rendezvous):
+                code, _, errors = self.end_of(self.torchrun("--max_restarts", "1", program, rendezvous=rendezvous))
+                self.assertEqual(code, 0, errors)
+
+    def test_running_servers_are_used(self):
+        with jobs.Servers(**SETTINGS, workers=2) as servers:
+            process = self.start_training(self.torchrun, THINWIRE_ADDRESSES=servers.addresses)
+            self.assertEqual(self.servers(), {})
+            process.terminate()
+            self.assertNotEqual(self.end_of(process)[0], 0)
+
+    def test_servers_end_with_the_process_that_watches_them(self):
+        process = self.start_training(self.torchrun)
+        pid, = processes_of(self.folder, "thinwire.server_group")
+        os.kill(pid, signal.SIGKILL)
+        code, _, errors = self.end_of(process)
+        self.assertNotEqual(code, 0)
+        self.assertRegex(errors, r"thinwire.ServerLostError: .*server \d \(127.0.0.1:")
+
+    def test_ctrl_c_and_sigterm_end_all_processes(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number=number):
+                process = self.start_training(self.torchrun)
+                process.send_signal(number)
+                self.assertNotEqual(self.end_of(process)[0], 0)
 
 
 if __name__ == "__main__":
