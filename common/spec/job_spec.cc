@@ -135,15 +135,20 @@ void CheckStaleness(const JobSpec& job, Problems& problems) {
   }
 }
 
+// Returns a function require(good, expected, got), which adds to PROBLEMS, unless GOOD, the text
+// "FIELD: SUBJECT only valid with EXPECTED (got GOT)". The arguments must outlive the function.
+auto OnlyValidWith(std::string_view field, std::string_view subject, Problems& problems) {
+  return [=, &problems](bool good, std::string_view expected, std::string_view got) {
+    if (good) return;
+    problems.Add(field, absl::StrCat(std::string(subject), "only valid with ", std::string(expected),
+                                     " (got ", std::string(got), ")"));
+  };
+}
+
 void CheckClipping(const JobSpec& job, Problems& problems) {
   problems.RequireFloat("clip_norm", job.clip_norm);
   if (job.clip_norm == 0) return;
-  const auto require = [&](bool good, std::string_view expected, std::string_view got) {
-    if (!good) {
-      problems.Add("clip_norm", absl::StrCat("only valid with ", std::string(expected), " (got ",
-                                             std::string(got), ")"));
-    }
-  };
+  const auto require = OnlyValidWith("clip_norm", "", problems);
   // gTop-k adds the values that earlier rounds did not select, after the norm is known.
   require(!job.sparse_updates.selection_density.has_value(), "gradient_selection: none",
           "gradient_selection: gtopk");
@@ -153,18 +158,13 @@ void CheckClipping(const JobSpec& job, Problems& problems) {
   require(!job.push.adaptive.has_value(), "a push other than adaptive", "push: adaptive");
 }
 
-// Checks a job whose servers hold averages of gradients. Workers that miss an average would continue with other parameters
-// than the others.
+// Checks a job whose servers hold averages of gradients. A worker that misses an average would
+// continue with other parameters than the others.
 void CheckAverage(const JobSpec& job, Problems& problems) {
   if (FindOptimizer(job, [](const OptimizerTraits& t) { return t.holds_average; }) == nullptr) {
     return;
   }
-  const auto require = [&](bool good, std::string_view expected, std::string_view got) {
-    if (!good) {
-      problems.Add("optimizer", absl::StrCat("average is only valid with ", std::string(expected),
-                                             " (got ", std::string(got), ")"));
-    }
-  };
+  const auto require = OnlyValidWith("optimizer", "average is ", problems);
   require(job.rule.mode() == "sync", "mode: sync",
           absl::StrCat("mode: ", std::string(job.rule.mode())));
   require(job.recovery.durability != Durability::kCheckpoint, "durability: none or log",

@@ -5,7 +5,7 @@ import sys
 import torch
 
 from thinwire._client import Error
-from thinwire.worker import JobWorker, trainable_parameters
+from thinwire.worker import JobWorker, host_values, trainable_parameters
 
 
 class LocalSteps(JobWorker):
@@ -55,8 +55,7 @@ class LocalSteps(JobWorker):
         self._local_steps = 0  # since the last exchange
         self._weight = 0  # the examples of these steps
         # Copies, since the inner optimizer changes the parameters in place.
-        self._join([p.detach().to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format).numpy()
-                    for p in self._parameters])
+        self._join([host_values(p).copy() for p in self._parameters])
         self._replica = self._replicas()
         self._differences = [torch.empty_like(values) for values in self._replica]
         self._take_parameters()

@@ -21,15 +21,17 @@ constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 // reads for step 0.
 class ShardTest : public testing::Test {
  protected:
-  void Make(const Rule& rule) {
+  void Make(const Rule& rule, const Optimizer& optimizer) {
     ShardOptions options;
     options.value_count = 1;
     options.rule = rule;
-    shard_ = std::make_unique<Shard>(options, optimizer_, schedule_);
+    shard_ = std::make_unique<Shard>(options, optimizer, schedule_);
   }
+  void Make(const Rule& rule) { Make(rule, optimizer_); }
 
-  void Open(const Rule& rule) {
-    Make(rule);
+  void Open(const Rule& rule) { Open(rule, optimizer_); }
+  void Open(const Rule& rule, const Optimizer& optimizer) {
+    Make(rule, optimizer);
     workers_.clear();
     shard_->Apply(SeedEvent{Fp32Payload({0})});
     for (uint32_t i = 0; i < rule.workers; ++i) {
@@ -192,26 +194,19 @@ TEST_F(ShardTest, EmptyRoundsCloseTogether) {
 // Otherwise a worker would use the mean gradient of the round before once more.
 TEST_F(ShardTest, AfterARoundWithoutGradientsAnAverageIsZero) {
   const auto average = MakeOptimizer({.kind = OptimizerKind::kAverage}).value();
-  ShardOptions options;
-  options.value_count = 1;
-  options.rule = Rule::Sync(2);
-  Shard shard(options, *average, schedule_);
-  const FakeWorker a{WorkerId{0}}, b{WorkerId{1}};
-  shard.Apply(SeedEvent{Fp32Payload({0})});
-  for (const FakeWorker& worker : {a, b}) {
-    shard.Apply(worker.Join());
-    shard.Apply(worker.Read(0));
-  }
-  shard.Apply(a.Push(0, 1, {4}));
-  shard.Apply(b.Push(0, 3, {8}));
-  EXPECT_EQ(shard.masters()[0], 7);
-  shard.Apply(a.PushNothing(1));
-  shard.Apply(b.PushNothing(1));
-  EXPECT_EQ(shard.masters()[0], 0);
-  EXPECT_EQ(shard.version(), Version{2}) << "readers get the new value";
-  shard.Apply(a.PushNothing(2));
-  shard.Apply(b.Push(2, 2, {-3}));
-  EXPECT_EQ(shard.masters()[0], -3);
+  Open(Rule::Sync(2), *average);
+  const FakeWorker& a = workers_[0];
+  const FakeWorker& b = workers_[1];
+  shard_->Apply(a.Push(0, 1, {4}));
+  shard_->Apply(b.Push(0, 3, {8}));
+  EXPECT_EQ(shard_->masters()[0], 7);
+  shard_->Apply(a.PushNothing(1));
+  shard_->Apply(b.PushNothing(1));
+  EXPECT_EQ(shard_->masters()[0], 0);
+  EXPECT_EQ(shard_->version(), Version{2}) << "readers get the new value";
+  shard_->Apply(a.PushNothing(2));
+  shard_->Apply(b.Push(2, 2, {-3}));
+  EXPECT_EQ(shard_->masters()[0], -3);
 }
 
 TEST_F(ShardTest, StepsSaturateAtTheLargest) {

@@ -99,13 +99,13 @@ std::vector<OptimizerKind> AllOptimizers() {
   return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SingleGradientTest,
-                         testing::Combine(testing::ValuesIn(AllOptimizers()),
-                                          testing::ValuesIn(AllCodecSpecs())),
-                         [](const auto& param) {
-                           return std::string(Traits(std::get<0>(param.param)).name) + "_" +
-                                  SpecName(std::get<1>(param.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, SingleGradientTest,
+    testing::Combine(testing::ValuesIn(AllOptimizers()), testing::ValuesIn(AllCodecSpecs())),
+    [](const auto& param) {
+      return std::string(Traits(std::get<0>(param.param)).name) + "_" +
+             SpecName(std::get<1>(param.param));
+    });
 
 }  // namespace
 }  // namespace thinwire

@@ -63,12 +63,13 @@ void Accumulator::ForEachEntry(EntryFunction block) const {
       block(indices, sums);
     });
   }
-  ForEachPayloadEntry(single_->payload, [&](std::span<const uint32_t> indices,
-                                            std::span<const float> values) {
-    sums.resize(values.size());
-    std::ranges::transform(values, sums.begin(), [&](float v) { return ScaleOf(*single_) * v; });
-    block(indices, sums);
-  });
+  ForEachPayloadEntry(single_->payload,
+                      [&](std::span<const uint32_t> indices, std::span<const float> values) {
+                        sums.resize(values.size());
+                        std::ranges::transform(values, sums.begin(),
+                                               [&](float v) { return ScaleOf(*single_) * v; });
+                        block(indices, sums);
+                      });
 }
 
 double Accumulator::SquaredNormOfMean() const {
