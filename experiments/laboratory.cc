@@ -34,6 +34,7 @@
 #include "experiments/plan/results.h"
 #include "experiments/plan/runner.h"
 #include "experiments/plan/tasks.h"
+#include "experiments/replay/imposed_staleness.h"
 #include "experiments/replay/recording.h"
 #include "experiments/replay/replay.h"
 #include "experiments/replay/replay_plan.h"
@@ -152,7 +153,8 @@ RunnerParts VirtualParts(TaskSource& tasks, const Termination& termination) {
       .run = [&tasks](const RunSpec& spec, const RunControl& control) -> absl::StatusOr<RunResult> {
         ASSIGN_OR_RETURN(const MakeLearningTask make, tasks.TasksOf(spec));
         if (spec.machines.exchange() == Machines::Exchange::servers) {
-          return RunParameterServer(spec, make, control);
+          return spec.machines.has_imposed_staleness() ? RunImposedStaleness(spec, make, control)
+                                                       : RunParameterServer(spec, make, control);
         }
         return RunPeers(spec, make, control);
       },

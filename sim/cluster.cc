@@ -47,13 +47,16 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, ClusterOptions options)
       task_(std::move(task)),
       options_(std::move(options)),
       partition_(Partition::Make(task_.tensors, spec_.shard_size, spec_.server_count).value()),
-      ledger_(spec_, partition_, task_.initial),
-      network_(time_, spec_.server_count, options_.link),
+      observer_(options_.observer != nullptr
+                    ? *options_.observer
+                    : static_cast<ClusterObserver&>(
+                          ledger_.emplace(spec_, partition_, task_.initial))),
+      network_(time_, spec_.rule.max_workers, spec_.server_count, options_.links, options_.costs),
       pushed_(spec_.rule.max_workers),
       workers_(spec_.rule.max_workers) {
-  if (options_.trace != nullptr) ledger_.Trace([this](const std::string& text) { Trace(text); });
+  if (options_.trace != nullptr) observer_.Trace([this](const std::string& text) { Trace(text); });
   network_.Watch([this](WorkerId worker, const ServerFrame& frame) {
-    ledger_.OnFrame(worker, workers_[worker.value]->incarnation(), frame);
+    observer_.OnFrame(worker, workers_[worker.value]->incarnation(), frame);
   });
   for (uint32_t w = 0; w < spec_.rule.max_workers; ++w) {
     worker_processes_.push_back(std::make_unique<VirtualProcess>(time_));
@@ -86,11 +89,11 @@ absl::Status Cluster::StartServer(ServerId server) { return StartJob(server, /*i
 
 absl::Status Cluster::StartJob(ServerId id, bool in_place) {
   Trace(absl::StrCat("s", id.value, in_place ? " starts again in its process" : " starts"));
-  ledger_.BeginStart(id);
+  observer_.BeginStart(id);
   absl::Status made = MakeJobOf(id, in_place);
   if (!made.ok()) {
     Trace(absl::StrCat("s", id.value, " cannot start: ", made.message()));
-    ledger_.CancelStart(id);
+    observer_.CancelStart(id);
     return made;
   }
   const bool by_round = spec_.rule.fold == Fold::kRound;
@@ -100,7 +103,7 @@ absl::Status Cluster::StartJob(ServerId id, bool in_place) {
   if (continues) {
     ASSIGN_OR_RETURN(generation, GenerationOnDisk(servers_[id.value]->files));
   }
-  ledger_.EndStart(id, continues, generation);
+  observer_.EndStart(id, continues, generation);
   Server& server = *servers_[id.value];
   server.failure = absl::OkStatus();
   server.job->StartTicking(std::min(kTick, spec_.lease / 10));
@@ -116,7 +119,7 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
   settings.run = RunId{1000 + starts_};
   settings.token_key = absl::StrCat("key ", starts_);
   settings.epoch = Epoch{starts_};
-  settings.observer = &ledger_;
+  settings.observer = &observer_;
   if (spec_.recovery.durability != Durability::kNone) {
     RETURN_IF_ERROR(BreakState(options_.mutant, server.files, kFolder));
     // The machine's clock was set forward or back since the last start.
@@ -147,7 +150,7 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
 
 void Cluster::EndJob(ServerId id) {
   network_.Detach(id);
-  ledger_.EndServer(id);
+  observer_.EndServer(id);
   servers_[id.value]->job.reset();
   servers_[id.value]->process.Suspend(absl::ZeroDuration());
   servers_[id.value]->restart_wanted = false;
@@ -169,17 +172,22 @@ void Cluster::KillServer(ServerId id, bool power_loss) {
 }
 
 void Cluster::StartWorker(WorkerId worker) {
-  ClientSettings settings;
-  settings.worker = worker;
-  settings.state_dir = options_.state_dir;
-  if (task_.data.has_value()) {
+  ClientSettings settings = {.worker = worker,
+                             .planned_examples = task_.planned_examples,
+                             .planned_steps = task_.planned_steps,
+                             .state_dir = options_.state_dir};
+  if (settings.planned_examples == 0 && task_.data.has_value()) {
     settings.planned_examples = task_.data->epochs * task_.data->example_count;
   }
+  ClientOptions client = MakeClientOptions(spec_, settings);
+  client.config = task_.config;
+  // The virtual time of encoding is not that of the machine.
+  if (!task_.codecs.empty()) client.choose.reset();
   Trace(absl::StrCat("w", worker.value, " starts"));
   auto& process = workers_[worker.value];
   process = std::make_unique<VirtualWorker>(
-      task_, partition_, MakeClientOptions(spec_, settings), network_.Connect(worker),
-      *worker_processes_[worker.value], pushed_[worker.value], ledger_, options_.mutant,
+      task_, partition_, std::move(client), network_.Connect(worker),
+      *worker_processes_[worker.value], pushed_[worker.value], observer_, options_.mutant,
       [this](Step first) { UndoDeparted(first); });
   process->Start();
 }

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
 #include "sim/cluster_ledger.h"
+#include "sim/cluster_observer.h"
 #include "sim/mutant.h"
 #include "sim/network.h"
 #include "sim/worker.h"
@@ -38,7 +40,10 @@
 namespace thinwire::sim {
 
 struct ClusterOptions {
-  LinkOptions link;
+  ClusterLinks links;
+  FrameCosts costs;
+  // In place of the ledger; must outlive the cluster. Null: a ledger.
+  ClusterObserver* observer = nullptr;
   uint64_t seed = 1;      // of the disks
   std::string state_dir;  // where workers save their residuals, on the real disk; empty: nowhere
   Mutant mutant = Mutant::kNone;
@@ -73,6 +78,8 @@ class Cluster {
   // false if TIME passes first; DescribeWorkers then says why.
   void RunFor(absl::Duration time);
   bool RunUntilFinished(absl::Duration time);
+  // Runs the events until DONE returns true, at most to the time END. Returns its last result.
+  bool RunUntil(absl::Duration end, const std::function<bool()>& done);
   // Workers that have trained no longer stay (VirtualTask::stays), and leave.
   void LetWorkersLeave();
   std::string DescribeWorkers() const;
@@ -88,7 +95,8 @@ class Cluster {
   VirtualWorker* worker(WorkerId worker) { return workers_[worker.value].get(); }
   // Returns what the processes of WORKER have pushed.
   const PushedExamples& pushed(WorkerId worker) const { return pushed_[worker.value]; }
-  ClusterLedger& ledger() { return ledger_; }
+  // REQUIRES: the cluster was made without an observer.
+  ClusterLedger& ledger() { return *ledger_; }
   // Returns why SERVER has given up its job; OK: it has not.
   const absl::Status& failure(ServerId server) const { return servers_[server.value]->failure; }
 
@@ -122,15 +130,14 @@ class Cluster {
   // use. A server that was suspended finds old messages of an earlier process, which looks alive.
   void RestartRefusedWorkers();
   void RunNext();
-  // Runs the events until DONE returns true, at most to the time END. Returns its last result.
-  bool RunUntil(absl::Duration end, const std::function<bool()>& done);
 
   const JobSpec spec_;
   const VirtualTask task_;
   const ClusterOptions options_;
   const Partition partition_;
   VirtualTime time_;
-  ClusterLedger ledger_;
+  std::optional<ClusterLedger> ledger_;  // nullopt: options_.observer observes
+  ClusterObserver& observer_;
   Network network_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<PushedExamples> pushed_;  // by worker

@@ -22,7 +22,7 @@
 #include "common/spec/rule.h"
 #include "proto/frame.h"
 #include "server/core/optimizer/group_updates.h"
-#include "server/edge/model/shard_observer.h"
+#include "sim/cluster_observer.h"
 #include "sim/shard_ledger.h"
 
 namespace thinwire::sim {
@@ -47,48 +47,31 @@ struct LedgerCounts {
 };
 
 // Not thread-safe.
-class ClusterLedger final : public ShardObserver {
+class ClusterLedger final : public ClusterObserver {
  public:
   // INITIAL: one row-major array per tensor. PARTITION must outlive the ledger. REQUIRES: SPEC has no
   // problem.
   ClusterLedger(const JobSpec& spec, const Partition& partition,
                 std::span<const std::vector<float>> initial);
 
-  // Calls TRACE with one line per event.
-  void Trace(std::function<void(const std::string&)> trace) { trace_ = std::move(trace); }
-
-  // A process of SERVER starts, and then has started or has failed to. CONTINUES: it continues from
-  // the state in its files under GENERATION, if that is a checkpoint. A process that awaits a
-  // rollback does not.
-  void BeginStart(ServerId server);
-  void EndStart(ServerId server, bool continues, Generation generation);
-  void CancelStart(ServerId server);
-  // The process of SERVER has ended.
-  void EndServer(ServerId server);
-
+  void Trace(std::function<void(const std::string&)> trace) override { trace_ = std::move(trace); }
+  void BeginStart(ServerId server) override;
+  void EndStart(ServerId server, bool continues, Generation generation) override;
+  void CancelStart(ServerId server) override;
+  void EndServer(ServerId server) override;
   void OnApplied(ShardId id, const Event& event, const Effects& effects, const Shard& shard,
                  LogSequence sequence) override;
   void OnRestored(ShardId id, const Shard& shard, LogSequence applied) override;
-
-  // A process begins, at its first step or after all servers have gone back, with RESIDUALS.
   void Begin(WorkerId worker, Incarnation incarnation,
-             std::span<const client::ShardResidualsView> residuals);
-  // The worker has saved, or has left at its end, RESIDUALS that belong before each of the steps from
-  // FIRST to LAST. A later process may begin with them when a server expects such a step. FIRST is
-  // nullopt if the process has pushed nothing: the residuals are those with which it has begun.
+             std::span<const client::ShardResidualsView> residuals) override;
   void Keep(WorkerId worker, std::optional<Step> first, Step last,
-            std::span<const client::ShardResidualsView> residuals);
-  // FRAME has arrived at a process.
-  void OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame);
-  // A process has produced GRADIENT, one array per tensor, of EXAMPLES examples.
+            std::span<const client::ShardResidualsView> residuals) override;
+  void OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame) override;
   void AddProduced(WorkerId worker, Incarnation incarnation,
-                   std::span<const std::vector<float>> gradient, uint32_t examples);
-  // Checks a process whose pushes all have verdicts. With REPLICA, all its parameters have arrived.
-  // LOST_RETURNS: the pushes of the process so far whose unselected values are lost, because only a
-  // later list of gTop-k has arrived.
+                   std::span<const std::vector<float>> gradient, uint32_t examples) override;
   void Check(WorkerId worker, Incarnation incarnation,
              std::span<const client::ShardResidualsView> residuals, uint64_t lost_returns,
-             client::Replica* replica);
+             client::Replica* replica) override;
 
   // Returns the newest rule of all shards, or nullopt if they differ or a server has no process.
   std::optional<Rule> NewestRule() const;

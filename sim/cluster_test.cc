@@ -48,8 +48,8 @@ VirtualTask Task() {
     }
     return kExamples;
   };
-  task.time = [](WorkerId worker, Step step) {
-    return absl::Milliseconds(100 + 7 * worker.value + 3 * (step.value % 5));
+  task.time = [](const VirtualStep& step) {
+    return absl::Milliseconds(100 + 7 * step.worker.value + 3 * (step.step.value % 5));
   };
   return task;
 }

@@ -14,6 +14,16 @@ namespace thinwire::sim {
 namespace {
 
 constexpr absl::Duration kPeerTimeout = absl::Seconds(2);
+// A stream takes the next frame while fewer bytes of the earlier ones have not arrived.
+constexpr uint64_t kMaxUndelivered = uint64_t{1} << 20;
+
+// Returns the links of the machines: of the workers, then of the servers.
+std::vector<LinkSpec> LinksOf(uint32_t worker_count, uint32_t server_count,
+                              const ClusterLinks& links) {
+  std::vector<LinkSpec> all(worker_count, links.worker);
+  if (!links.servers_beside_workers) all.resize(worker_count + server_count, links.server);
+  return all;
+}
 
 std::string ServerName(ServerId server) {
   return absl::StrCat("server ", server.value, " (simulated)");
@@ -27,7 +37,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   Stream(Network& network, WorkerId worker, ServerId server, StreamObserver& observer)
       : network_(network),
         time_(network.time_),
-        link_(network.link_),
+        machine_(network.MachineOf(server)),
         worker_(worker),
         server_(server),
         observer_(&observer) {}
@@ -36,7 +46,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   ServerId server() const { return server_; }
 
   void Open() {
-    Later(link_.latency, [this] { Arrive(); });
+    Later(network_.Latency(worker_.value, machine_), [this] { Arrive(); });
   }
 
   // The worker's end.
@@ -44,14 +54,15 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   void Write(ByteChain frame) {
     // The frame may refer to gradients, which change after the verdicts and end with the process.
     frame = ByteChain(frame.ToVector());
-    const absl::Duration sent = Send(to_server_free_, frame.size());
-    time_.At(sent, Bind([this] {
-               if (observer_ != nullptr) observer_->OnWritten();
-             }));
-    time_.At(sent + link_.latency, Bind([this, frame = std::move(frame)] {
-               at_server_.push_back(frame);
-               DeliverToServer();
-             }));
+    absl::Duration cost;
+    if (network_.costs_.worker_sends != nullptr) {
+      cost = network_.costs_.worker_sends(ParseWorkerFrame(frame).value());
+    }
+    worker_writes_ = true;
+    to_server_ += frame.size();
+    network_.Do(network_.worker_work_[worker_.value], cost,
+                [self = shared_from_this(), frame] { self->SendToServer(frame); });
+    EndWrites();
   }
   void ReadNext() {
     ++worker_reads_;
@@ -59,12 +70,13 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   }
   void CloseByWorker() {
     observer_ = nullptr;
-    Later(link_.latency, [this] { LoseWorker(); });
+    network_.Send(worker_.value, machine_, 0, Bind([this] { LoseWorker(); }));
   }
 
   // Ends the stream on both sides.
   void Break() {
     if (std::exchange(broken_, true)) return;
+    EndWrites();
     time_.After(absl::ZeroDuration(), [self = shared_from_this()] {
       self->LoseWorker();
       self->CloseAtWorker(absl::UnavailableError("connection reset"));
@@ -77,12 +89,6 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   }
 
  private:
-  // Returns the time, since the beginning, at which BYTES have left on a line that is free at FREE.
-  absl::Duration Send(absl::Duration& free, size_t bytes) {
-    const double seconds = static_cast<double>(bytes) / link_.bytes_per_second;
-    free = std::max(free, time_.elapsed()) + absl::Seconds(seconds);
-    return free;
-  }
   // Returns TASK, which is dropped if the stream has broken.
   Executor::Task Bind(Executor::Task task) {
     return [self = shared_from_this(), task = std::move(task)]() mutable {
@@ -97,7 +103,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
     Job* const job = network_.Reach(worker_, server_);
     if (job == nullptr) {
       broken_ = true;
-      return time_.After(link_.latency, [self = shared_from_this()] {
+      return time_.After(network_.Latency(worker_.value, machine_), [self = shared_from_this()] {
         self->CloseAtWorker(absl::UnavailableError("connection refused"));
       });
     }
@@ -121,25 +127,76 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
       if (network_.breaks_.erase({worker_, server_}) > 0) Break();
     }
   }
-  void WriteToWorker(const ByteChain& bytes) {
-    const absl::Duration sent = Send(to_worker_free_, bytes.size());
-    // The session waits for the end of a write even if the stream breaks.
-    time_.At(sent, [self = shared_from_this()] {
-      if (self->session_ != nullptr) self->session_->OnWritten(!self->broken_);
+  void SendToServer(const ByteChain& frame) {
+    network_.Count(/*to_server=*/true, frame.size());
+    network_.Send(worker_.value, machine_, frame.size(), [self = shared_from_this(), frame] {
+      self->to_server_ -= frame.size();
+      self->EndWrites();
+      absl::Duration cost;
+      if (self->network_.costs_.server_receives != nullptr) {
+        cost = self->network_.costs_.server_receives(self->server_,
+                                                     ParseWorkerFrame(frame).value());
+      }
+      self->network_.Do(self->network_.server_work_[self->server_.value], cost,
+                        self->Bind([&stream = *self, frame] {
+                          stream.at_server_.push_back(frame);
+                          stream.DeliverToServer();
+                        }));
     });
-    time_.At(sent + link_.latency, Bind([this, bytes] {
-               at_worker_.push_back(bytes);
-               DeliverToWorker();
-             }));
+  }
+  void WriteToWorker(const ByteChain& frame) {
+    absl::Duration cost;
+    if (network_.costs_.server_sends != nullptr) {
+      cost = network_.costs_.server_sends(server_, ParseServerFrame(frame).value());
+    }
+    server_writes_ = true;
+    to_worker_ += frame.size();
+    network_.Do(network_.server_work_[server_.value], cost,
+                [self = shared_from_this(), frame] { self->SendToWorker(frame); });
+    EndWrites();
+  }
+  void SendToWorker(const ByteChain& frame) {
+    network_.Count(/*to_server=*/false, frame.size());
+    network_.Send(machine_, worker_.value, frame.size(), [self = shared_from_this(), frame] {
+      self->to_worker_ -= frame.size();
+      self->EndWrites();
+      absl::Duration cost;
+      if (self->network_.costs_.worker_receives != nullptr) {
+        cost = self->network_.costs_.worker_receives(ParseServerFrame(frame).value());
+      }
+      self->network_.Do(self->network_.worker_work_[self->worker_.value], cost,
+                        self->Bind([&stream = *self, frame] {
+                          stream.at_worker_.push_back(frame);
+                          stream.DeliverToWorker();
+                        }));
+    });
+  }
+  // Ends the writes whose frames the stream has taken. The session waits for the end of a write even
+  // if the stream breaks.
+  void EndWrites() {
+    if (worker_writes_ && to_server_ < kMaxUndelivered) {
+      worker_writes_ = false;
+      Later(absl::ZeroDuration(), [this] {
+        if (observer_ != nullptr) observer_->OnWritten();
+      });
+    }
+    if (server_writes_ && (broken_ || to_worker_ < kMaxUndelivered)) {
+      server_writes_ = false;
+      time_.After(absl::ZeroDuration(), [self = shared_from_this()] {
+        if (self->session_ != nullptr) self->session_->OnWritten(!self->broken_);
+      });
+    }
   }
   void FinishByServer(const absl::Status& status) {
     // The session calls this function.
     time_.After(absl::ZeroDuration(), [self = shared_from_this()] { self->session_.reset(); });
-    const absl::Duration sent = std::max(to_worker_free_, time_.elapsed());
-    time_.At(sent + link_.latency, Bind([this, status] {
-               end_ = status;
-               DeliverToWorker();
-             }));
+    network_.Send(machine_, worker_.value, 0, [self = shared_from_this(), status] {
+      self->network_.Do(self->network_.worker_work_[self->worker_.value], absl::ZeroDuration(),
+                        self->Bind([&stream = *self, status] {
+                          stream.end_ = status;
+                          stream.DeliverToWorker();
+                        }));
+    });
   }
   void DeliverToWorker() {
     while (observer_ != nullptr && worker_reads_ > 0 && !at_worker_.empty()) {
@@ -165,13 +222,14 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
 
   Network& network_;
   VirtualTime& time_;
-  const LinkOptions link_;
+  const size_t machine_;  // of the server
   const WorkerId worker_;
   const ServerId server_;
   StreamObserver* observer_;          // null: the stream has ended for the worker
   std::unique_ptr<Session> session_;  // null before the stream has arrived and after its end
   bool broken_ = false;
-  absl::Duration to_server_free_, to_worker_free_;
+  bool worker_writes_ = false, server_writes_ = false;  // a write has not ended
+  uint64_t to_server_ = 0, to_worker_ = 0;               // bytes that have not arrived
   std::deque<ByteChain> at_server_, at_worker_;  // arrived and not requested yet
   int server_reads_ = 0;                         // requested and not delivered
   int worker_reads_ = 1;
@@ -236,14 +294,14 @@ class Network::PendingCall {
 };
 
 template <typename Reply>
-void Network::Call(std::function<Job*()> reach, absl::Duration timeout,
+void Network::Call(std::function<Job*()> reach, absl::Duration latency, absl::Duration timeout,
                    std::shared_ptr<const bool> alive,
                    std::function<void(Job&, const std::shared_ptr<PendingCall<Reply>>&)> start,
                    std::function<void(absl::StatusOr<Reply>)> done) {
-  const auto call = std::make_shared<PendingCall<Reply>>(time_, link_.latency, reach,
-                                                         std::move(alive), std::move(done));
+  const auto call = std::make_shared<PendingCall<Reply>>(time_, latency, reach, std::move(alive),
+                                                         std::move(done));
   call->EndAfter(timeout);
-  time_.After(link_.latency, [call, reach, start = std::move(start)] {
+  time_.After(latency, [call, reach, start = std::move(start)] {
     Job* const job = reach();
     if (job == nullptr) return call->Answer(absl::UnavailableError("connection refused"));
     start(*job, call);
@@ -310,7 +368,8 @@ class Network::WorkerTransport final : public Transport {
           if (network.cut_calls_.contains({worker, server})) return nullptr;
           return network.Reach(worker, server);
         },
-        timeout, alive_, std::move(start), std::move(done));
+        network_.Latency(worker_.value, network_.MachineOf(server)), timeout, alive_,
+        std::move(start), std::move(done));
   }
 
   Network& network_;
@@ -359,7 +418,8 @@ class Network::LeadPeers final : public Peers {
       return network.cut_from_lead_.contains(server) ? nullptr : network.jobs_[server.value];
     };
     network_.Call<Reply>(
-        reach, kPeerTimeout + work, alive_,
+        reach, network_.Latency(network_.MachineOf(ServerId{0}), network_.MachineOf(server)),
+        kPeerTimeout + work, alive_,
         [method, request](Job& job, const std::shared_ptr<PendingCall<Reply>>& call) {
           (job.*method)(request,
                         [call](absl::StatusOr<Reply> reply) { call->Answer(std::move(reply)); });
@@ -379,8 +439,16 @@ void Network::ForEachStream(Action action) {
   }
 }
 
-Network::Network(VirtualTime& time, uint32_t server_count, LinkOptions link)
-    : time_(time), link_(link), jobs_(server_count, nullptr) {}
+Network::Network(VirtualTime& time, uint32_t worker_count, uint32_t server_count,
+                 const ClusterLinks& links, FrameCosts costs)
+    : time_(time),
+      costs_(std::move(costs)),
+      first_server_(links.servers_beside_workers ? 0 : worker_count),
+      specs_(LinksOf(worker_count, server_count, links)),
+      links_(specs_, time),
+      worker_work_(worker_count),
+      server_work_(server_count),
+      jobs_(server_count, nullptr) {}
 
 Network::~Network() {
   for (uint32_t s = 0; s < jobs_.size(); ++s) Detach(ServerId{s});
@@ -430,6 +498,30 @@ void Network::CutFromLead(ServerId server, bool cut) {
   } else {
     cut_from_lead_.erase(server);
   }
+}
+
+absl::Duration Network::Latency(size_t a, size_t b) const {
+  return ideal_ || a == b ? absl::ZeroDuration() : specs_[a].latency + specs_[b].latency;
+}
+
+void Network::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {
+  if (ideal_) return time_.After(absl::ZeroDuration(), std::move(delivered));
+  links_.Send(from, to, bytes, std::move(delivered));
+}
+
+void Network::Count(bool to_server, uint64_t bytes) {
+  if (!ideal_ && on_bytes_ != nullptr) on_bytes_(to_server, bytes);
+}
+
+void Network::Do(Work& work, absl::Duration cost, Executor::Task done) {
+  if (ideal_) cost = absl::ZeroDuration();
+  if (cost == absl::ZeroDuration() && work.waiting == 0) return done();
+  work.end = std::max(work.end, time_.elapsed()) + cost;
+  ++work.waiting;
+  time_.At(work.end, [&work, done = std::move(done)]() mutable {
+    --work.waiting;
+    done();
+  });
 }
 
 Job* Network::Reach(WorkerId worker, ServerId server) const {

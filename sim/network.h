@@ -4,12 +4,14 @@
 //
 //   client core -> Transport -> Network -> Session -> Job
 //   Job of the lead -> Peers -> Network -> Job
+//
+// Frames take bandwidth of the links (link_model.h), and FrameCosts of their processes. Calls take
+// the latency of the links only.
 #ifndef THINWIRE_SIM_NETWORK_H_
 #define THINWIRE_SIM_NETWORK_H_
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,20 +26,34 @@
 #include "proto/frame.h"
 #include "server/edge/job.h"
 #include "server/edge/lead/peers.h"
+#include "sim/link_model.h"
 
 namespace thinwire::sim {
 
-struct LinkOptions {
-  absl::Duration latency = absl::Milliseconds(1);  // one way
-  // Of each direction of each stream. The frames of a stream are sent one after another.
-  double bytes_per_second = std::numeric_limits<double>::infinity();
+// The links of the machines of a cluster.
+struct ClusterLinks {
+  LinkSpec worker = {.latency = absl::Microseconds(500)};
+  LinkSpec server = {.latency = absl::Microseconds(500)};
+  // Server i shares the machine and the link of worker i; `server` is unused. REQUIRES: there are
+  // not more servers than workers.
+  bool servers_beside_workers = false;
+};
+
+// The times that a process works before a frame leaves, and after it has arrived. The work of a
+// process on frames is done one after another. Null: no time.
+struct FrameCosts {
+  std::function<absl::Duration(const WorkerFrame&)> worker_sends;
+  std::function<absl::Duration(ServerId, const WorkerFrame&)> server_receives;
+  std::function<absl::Duration(ServerId, const ServerFrame&)> server_sends;
+  std::function<absl::Duration(const ServerFrame&)> worker_receives;
 };
 
 // Not thread-safe.
 class Network {
  public:
   // TIME must outlive the network.
-  Network(VirtualTime& time, uint32_t server_count, LinkOptions link);
+  Network(VirtualTime& time, uint32_t worker_count, uint32_t server_count,
+          const ClusterLinks& links, FrameCosts costs = {});
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
@@ -54,6 +70,12 @@ class Network {
   // Calls ON_FRAME(worker, frame) before a frame of a server arrives at a worker.
   using OnFrame = std::function<void(WorkerId, const ServerFrame&)>;
   void Watch(OnFrame on_frame) { on_frame_ = std::move(on_frame); }
+  // Calls ON_BYTES(to_server, bytes) before a frame leaves.
+  using OnBytes = std::function<void(bool to_server, uint64_t bytes)>;
+  void WatchBytes(OnBytes on_bytes) { on_bytes_ = std::move(on_bytes); }
+
+  // While the network is ideal, frames and calls take no time, and no bytes are told to OnBytes.
+  void SetIdeal(bool ideal) { ideal_ = ideal; }
 
   // Breaks the streams between WORKER and SERVER. All frames under way are lost.
   void Break(WorkerId worker, ServerId server);
@@ -75,21 +97,42 @@ class Network {
   class LeadPeers;
   template <typename Reply>
   class PendingCall;
+  // What a process still has to do for frames.
+  struct Work {
+    absl::Duration end;
+    uint64_t waiting = 0;  // pieces of work that have not ended
+  };
 
   // Returns the job that WORKER reaches at SERVER; null if it reaches none.
   Job* Reach(WorkerId worker, ServerId server) const;
   // Calls START(job, reply), where JOB is what REACH returns when the call arrives. DONE receives
   // the reply, or the error of the connection, or DeadlineExceeded after TIMEOUT, while *ALIVE.
+  // LATENCY: one way.
   template <typename Reply>
-  void Call(std::function<Job*()> reach, absl::Duration timeout, std::shared_ptr<const bool> alive,
+  void Call(std::function<Job*()> reach, absl::Duration latency, absl::Duration timeout,
+            std::shared_ptr<const bool> alive,
             std::function<void(Job&, const std::shared_ptr<PendingCall<Reply>>&)> start,
             std::function<void(absl::StatusOr<Reply>)> done);
   // Calls ACTION(stream) for each stream that exists.
   template <typename Action>
   void ForEachStream(Action action);
 
+  size_t MachineOf(ServerId server) const { return first_server_ + server.value; }
+  // Returns the time that a message without bytes takes between two machines.
+  absl::Duration Latency(size_t a, size_t b) const;
+  // Sends BYTES between two machines and calls DELIVERED when they have arrived.
+  void Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered);
+  void Count(bool to_server, uint64_t bytes);
+  // Calls DONE when a process has worked for COST, after its earlier work.
+  void Do(Work& work, absl::Duration cost, Executor::Task done);
+
   VirtualTime& time_;
-  const LinkOptions link_;
+  const FrameCosts costs_;
+  const size_t first_server_;          // its machine
+  const std::vector<LinkSpec> specs_;  // of the machines
+  LinkModel links_;
+  bool ideal_ = false;
+  std::vector<Work> worker_work_, server_work_;
   std::vector<Job*> jobs_;  // null: no process
   std::set<std::pair<WorkerId, ServerId>> cut_;
   std::set<std::pair<WorkerId, ServerId>> cut_calls_;
@@ -98,6 +141,7 @@ class Network {
   std::map<ServerId, absl::Duration> repeated_;
   std::vector<std::weak_ptr<Stream>> streams_;
   OnFrame on_frame_;  // null: nobody watches
+  OnBytes on_bytes_;
 };
 
 }  // namespace thinwire::sim

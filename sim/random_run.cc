@@ -108,9 +108,9 @@ VirtualTask DrawTask(SeededRandom& random, uint64_t seed, const JobSpec& spec) {
     return DrawGradient(seed, step, gradient);
   };
   const uint64_t slow = random.Percent(20) ? 3000 : 250;
-  task.time = [seed, slow](WorkerId worker, Step step) {
-    SeededRandom time(seed + step.value * 977 + worker.value * 31);
-    return absl::Milliseconds(20 + time.Below(worker == WorkerId{0} ? slow : 250));
+  task.time = [seed, slow](const VirtualStep& step) {
+    SeededRandom time(seed + step.step.value * 977 + step.worker.value * 31);
+    return absl::Milliseconds(20 + time.Below(step.worker == WorkerId{0} ? slow : 250));
   };
   return task;
 }

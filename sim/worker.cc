@@ -11,7 +11,7 @@ namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
-                             ExecutorFactory& time, PushedExamples& pushed, ClusterLedger& ledger,
+                             ExecutorFactory& time, PushedExamples& pushed, ClusterObserver& observer,
                              Mutant mutant, std::function<void(Step)> came_back)
     : task_(task),
       partition_(partition),
@@ -20,7 +20,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       time_(time),
       loop_(time.Make()),
       pushed_(pushed),
-      ledger_(ledger),
+      observer_(observer),
       mutant_(mutant),
       came_back_(std::move(came_back)),
       stays_(task.stays),
@@ -32,11 +32,15 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
     sampler_.emplace(data);
   }
   auto core = client::ClientCore::Make(options_, partition_, *transport_, loop_, *this);
-  if (core.ok()) {
-    core_ = *std::move(core);
-  } else {
+  if (!core.ok()) {
     Fail(core.status());
+    return;
   }
+  core_ = *std::move(core);
+  if (!task_.codecs.empty()) {
+    if (absl::Status used = core_->encoder().UseCodecs(task_.codecs); !used.ok()) Fail(used);
+  }
+  for (uint32_t i = 0; i < gradient_.size(); ++i) parameters_.push_back(core_->replica().tensor(i));
 }
 
 VirtualWorker::~VirtualWorker() {
@@ -44,7 +48,7 @@ VirtualWorker::~VirtualWorker() {
     core_->StopExchange();
     const auto residuals = core_->encoder().residuals();
     if (residuals.ok()) {
-      ledger_.Keep(options_.worker, pushed_until_, std::max(step_, pushed_until_.value_or(step_)),
+      observer_.Keep(options_.worker, pushed_until_, std::max(step_, pushed_until_.value_or(step_)),
                    *residuals);
     }
   }
@@ -63,10 +67,11 @@ void VirtualWorker::Join() {
     saves_ = true;
     pushed_until_.reset();
     if (mutant_ == Mutant::kResidualOfAnotherStep) RestoreNewest();
-    BeginInLedger();
+    TellBegin();
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
     if (life_ > 0) came_back_(step_);
     if (sampler_.has_value()) sampler_->ForgetDeals();
+    deals_.clear();
     ContinueLater();
   });
 }
@@ -103,15 +108,29 @@ void VirtualWorker::Continue() {
   over_ = IsOver();
   if (over_) {
     // Values that gTop-k did not select may not have come back yet.
-    if (!core_->exchange().returns_pending()) CheckInLedger(/*with_replica=*/false);
+    if (!core_->exchange().returns_pending()) TellState(/*with_replica=*/false);
+    observer_.OnTrained(options_.worker);
     if (!stays_) Leave();
     return;
   }
   if (std::ranges::find(missing_, true) != missing_.end()) return;
   computing_ = true;
-  loop_->PostAt(time_.Now() + task_.time(options_.worker, step_), [this, life = life_] {
+  examples_.clear();
+  if (sampler_.has_value()) {
+    const std::span<const uint32_t> batch = sampler_->Batch(step_);
+    examples_.assign(batch.begin(), batch.end());
+  }
+  loop_->PostAt(time_.Now() + task_.time(StepNow()), [this, life = life_] {
     if (life == life_ && state_ == State::kTraining) Compute();
   });
+}
+
+VirtualStep VirtualWorker::StepNow() const {
+  return {.worker = options_.worker,
+          .step = step_,
+          .parameters = parameters_,
+          .examples = examples_,
+          .deals = deals_};
 }
 
 bool VirtualWorker::IsDealt() {
@@ -126,23 +145,26 @@ bool VirtualWorker::IsDealt() {
     });
     return false;
   }
-  for (const Deal& deal : deals.DealsAfter(sampler_->deal_count())) sampler_->Add(deal);
+  for (const Deal& deal : deals.DealsAfter(sampler_->deal_count())) {
+    sampler_->Add(deal);
+    deals_.push_back(deal);
+  }
   const uint64_t epoch = sampler_->epoch(step_);
   const Step begin = sampler_->EpochBegin(epoch);
   if (begin <= step_) deals.BeginEpoch(epoch, begin);
   return true;
 }
 
-void VirtualWorker::BeginInLedger() {
+void VirtualWorker::TellBegin() {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
-  ledger_.Begin(options_.worker, core_->incarnation(), *residuals);
+  observer_.Begin(options_.worker, core_->incarnation(), *residuals);
 }
 
-void VirtualWorker::CheckInLedger(bool with_replica) {
+void VirtualWorker::TellState(bool with_replica) {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
-  ledger_.Check(options_.worker, core_->incarnation(), *residuals,
+  observer_.Check(options_.worker, core_->incarnation(), *residuals,
                 core_->report().counters().lost_gtopk_returns(),
                 with_replica ? &core_->replica() : nullptr);
 }
@@ -157,7 +179,7 @@ void VirtualWorker::SaveResiduals() {
                                               partition_, {core_->run(), step_}, *residuals);
   if (saved.ok()) saved = folder->RemoveOld();
   if (!saved.ok()) return Fail(std::move(saved));
-  ledger_.Keep(options_.worker, step_, step_, *residuals);
+  observer_.Keep(options_.worker, step_, step_, *residuals);
 }
 
 void VirtualWorker::RestoreNewest() {
@@ -178,24 +200,14 @@ void VirtualWorker::LeaveWhenTrained() {
 }
 
 void VirtualWorker::Compute() {
-  CheckInLedger(/*with_replica=*/true);
+  TellState(/*with_replica=*/true);
   SaveResiduals();
-  std::vector<std::span<const float>> parameters;
-  for (uint32_t i = 0; i < gradient_.size(); ++i) {
-    parameters.push_back(core_->replica().tensor(i));
-    std::ranges::fill(gradient_[i], 0.0f);
-  }
-  std::vector<uint32_t> examples;
-  if (sampler_.has_value()) {
-    const std::span<const uint32_t> batch = sampler_->Batch(step_);
-    examples.assign(batch.begin(), batch.end());
-    pushed_[step_] = examples;
-  }
-  const uint32_t count = task_.gradient(
-      {.worker = options_.worker, .step = step_, .parameters = parameters, .examples = examples},
-      gradient_);
-  if (count > 0) ledger_.AddProduced(options_.worker, core_->incarnation(), gradient_, count);
-  core_->BeginStep(step_, count, 1);
+  for (std::vector<float>& tensor : gradient_) std::ranges::fill(tensor, 0.0f);
+  if (sampler_.has_value()) pushed_[step_] = examples_;
+  const absl::StatusOr<uint32_t> count = task_.gradient(StepNow(), gradient_);
+  if (!count.ok()) return Fail(count.status());
+  if (*count > 0) observer_.AddProduced(options_.worker, core_->incarnation(), gradient_, *count);
+  core_->BeginStep(step_, *count, 1);
   for (uint32_t i = gradient_.size(); i-- > 0;) core_->Ready(i, gradient_[i], nullptr);
 }
 

@@ -18,10 +18,13 @@
 #include "client/exchange/step_listener.h"
 #include "client/options/client_options.h"
 #include "client/transport/transport.h"
+#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/time/virtual_time.h"
-#include "sim/cluster_ledger.h"
+#include "sim/cluster_observer.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
 #include "sim/mutant.h"
 #include "worker/sampler.h"
 
@@ -30,9 +33,10 @@ namespace thinwire::sim {
 struct VirtualStep {
   WorkerId worker;
   Step step;
-  // One row-major array per tensor.
-  const std::vector<std::span<const float>>& parameters;
+  // One row-major array per tensor. A computation may change them if it restores them.
+  std::span<const std::span<float>> parameters;
   std::span<const uint32_t> examples;  // the numbers of its examples, if the task has data
+  std::span<const Deal> deals;         // of the steps so far
 };
 
 // The model and the data of all workers.
@@ -43,12 +47,20 @@ struct VirtualTask {
   // the step `last`.
   std::optional<SamplerOptions> data;
   Step last;
+  uint64_t planned_examples = 0;  // as in ClientSettings; 0: those of `data`
+  uint64_t planned_steps = 0;
+  std::optional<JobConfig> config;  // that the workers state; nullopt: none
   bool stays = false;  // a worker that has trained stays, and follows the servers if they go back
-  // Writes the gradient of a step to GRADIENT, one array per tensor, whose values are 0. Returns
-  // the number of examples.
-  std::function<uint32_t(const VirtualStep&, std::vector<std::vector<float>>& gradient)> gradient;
-  // Returns the virtual time that this takes.
-  std::function<absl::Duration(WorkerId worker, Step step)> time;
+  // By shard: a codec that replaces the job's. Empty: those of the job.
+  std::vector<std::optional<CodecSpec>> codecs;
+  // Called when a step begins. Returns the virtual time that its gradient takes. The parameters stay
+  // valid until `gradient` is called, so a thread may compute it meanwhile.
+  std::function<absl::Duration(const VirtualStep&)> time;
+  // Called after this time. Sets GRADIENT to the gradient, one array per tensor; the values are 0
+  // before. Returns the number of examples. Errors end the worker.
+  std::function<absl::StatusOr<uint32_t>(const VirtualStep&,
+                                         std::vector<std::vector<float>>& gradient)>
+      gradient;
 };
 
 // The examples that the processes of a worker have pushed, by step. A step that a process takes
@@ -59,12 +71,12 @@ class VirtualWorker final : private client::StepListener {
  public:
   enum class State { kJoining, kTraining, kLeaving, kFinished, kFailed };
 
-  // Adds what it pushes to PUSHED, and its gradients and residuals to LEDGER. CAME_BACK is called
+  // Adds what it pushes to PUSHED, and tells OBSERVER what it does. CAME_BACK is called
   // when it has joined again after a rollback, with its first step. TASK, PARTITION, TIME, PUSHED and
-  // LEDGER must outlive the worker.
+  // OBSERVER must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
                 std::unique_ptr<Transport> transport, ExecutorFactory& time, PushedExamples& pushed,
-                ClusterLedger& ledger, Mutant mutant, std::function<void(Step)> came_back);
+                ClusterObserver& observer, Mutant mutant, std::function<void(Step)> came_back);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
@@ -107,9 +119,10 @@ class VirtualWorker final : private client::StepListener {
   // Calls Continue in a task of its own, because the exchange calls the listener.
   void ContinueLater();
   void Compute();
-  // Adds what the worker's process has now to the ledger, or checks it there.
-  void BeginInLedger();
-  void CheckInLedger(bool with_replica);
+  // Tell the observer what the worker's process has now.
+  void TellBegin();
+  void TellState(bool with_replica);
+  VirtualStep StepNow() const;
   // Saves the residuals before the current step, if it is time.
   void SaveResiduals();
   // Restores the newest saved residuals, whatever their step is.
@@ -124,14 +137,17 @@ class VirtualWorker final : private client::StepListener {
   ExecutorFactory& time_;
   const std::shared_ptr<Executor> loop_;
   PushedExamples& pushed_;
-  ClusterLedger& ledger_;
+  ClusterObserver& observer_;
   const Mutant mutant_;
   const std::function<void(Step)> came_back_;
   bool stays_;
   std::optional<Sampler> sampler_;
   bool asks_ = false;          // the lead was asked for deals
   std::vector<bool> missing_;  // by shard: its parameters are awaited
+  std::vector<std::span<float>> parameters_;
   std::vector<std::vector<float>> gradient_;
+  std::vector<uint32_t> examples_;  // of the current step
+  std::vector<Deal> deals_;
   State state_ = State::kJoining;
   Step step_;
   bool over_ = false;                 // the worker has trained

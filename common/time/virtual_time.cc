@@ -57,6 +57,11 @@ bool VirtualTime::IsLater(const Event& a, const Event& b) {
   return std::tie(a.when, a.number) > std::tie(b.when, b.number);
 }
 
+VirtualTime::~VirtualTime() {
+  // A task that is dropped may add others.
+  while (!events_.empty()) std::exchange(events_, {}).clear();
+}
+
 void VirtualTime::Add(absl::Duration when, const VirtualExecutor* executor, Executor::Task task) {
   events_.push_back({std::max(when, elapsed_), number_++, executor, std::move(task)});
   std::ranges::push_heap(events_, IsLater);

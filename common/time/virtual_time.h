@@ -18,6 +18,11 @@ class VirtualProcess;
 // Not thread-safe.
 class VirtualTime final : public ExecutorFactory {
  public:
+  VirtualTime() = default;
+  ~VirtualTime() override;
+  VirtualTime(const VirtualTime&) = delete;
+  VirtualTime& operator=(const VirtualTime&) = delete;
+
   // Returns the time since the beginning, which is absl::UnixEpoch().
   absl::Duration elapsed() const { return elapsed_; }
   absl::Time Now() override { return absl::UnixEpoch() + elapsed_; }

@@ -45,6 +45,12 @@ class DealtTask final : public LearningTask {
   std::span<const float> initial(uint32_t) const override { return initial_; }
   uint64_t steps() const override { return sampler_.EpochBegin(kEpochs).value; }
   uint64_t examples() const override { return kEpochs * kDataExamples; }
+  std::optional<SamplerOptions> sampling() const override {
+    return SamplerOptions{.example_count = kDataExamples,
+                          .workers = kWorkers,
+                          .batch_size = kBatch,
+                          .epochs = kEpochs};
+  }
   void Follow(std::span<const Deal> deals) override {
     for (const Deal& deal : deals.subspan(sampler_.deal_count())) sampler_.Add(deal);
   }
@@ -81,6 +87,8 @@ RunSpec SpecOf(const Rule& rule) {
   spec.job.rule = rule;
   spec.job.task.batch_size = kBatch;
   spec.job.task.epochs = kEpochs;
+  spec.config.mutable_task()->set_batch_size(kBatch);
+  spec.config.mutable_task()->set_epochs(kEpochs);
   spec.job.schedule = {.kind = ScheduleKind::kNoiseScale, .learning_rate = 0.01};
   spec.machines.mutable_compute()->set_mean_seconds(0.1);
   spec.tests = 4;

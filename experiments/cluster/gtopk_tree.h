@@ -25,7 +25,7 @@
 #include "common/time/executor.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
-#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/links.h"
 #include "experiments/cluster/peer_exchange.h"
 #include "experiments/peer_tree.h"
 

@@ -62,7 +62,7 @@ std::unique_ptr<RunRecorder> LabCluster::MakeRecord(uint64_t examples, uint32_t 
                         .examples = examples,
                         .tests = tests,
                         .finished_steps = [this] { return FinishedSteps(); }},
-      partition_, std::vector<const Shard*>(), queue_, *pool_);
+      partition_, std::vector<const Shard*>(), [this] { return queue_.elapsed(); }, *pool_);
 }
 
 absl::Status LabCluster::Begin(const Stretch& stretch, RunRecorder& record) {

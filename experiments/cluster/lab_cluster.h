@@ -25,7 +25,7 @@
 #include "experiments/cluster/lab_lead.h"
 #include "experiments/cluster/lab_server.h"
 #include "experiments/cluster/lab_worker.h"
-#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/links.h"
 #include "experiments/cluster/run.h"
 #include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/step_pushes.h"

@@ -89,7 +89,10 @@ absl::Status LabWorker::OnVerdict(client::SendQueue& link, const VerdictEntry& e
   switch (verdict) {
     case Verdict::kAccept:
       encoder_->Accepted(*push);
-      ages_.Accepted(*push);
+      if (push->examples > 0) {
+        ages_.Accepted(push->shard, push->step,
+                       EncodedPayload(push->payload, shared_.partition.value_count(push->shard)));
+      }
       RETURN_IF_ERROR(returns_.OnAccepted(*push));
       break;
     case Verdict::kLate:

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "common/ids.h"
 #include "common/partition.h"
 #include "proto/control.pb.h"
+#include "worker/sampler.h"
 
 namespace thinwire::lab {
 
@@ -43,6 +45,8 @@ class LearningTask {
   virtual uint64_t steps() const = 0;
   virtual uint64_t examples() const = 0;
 
+  // Returns how the examples are dealt; nullopt: the batches do not follow from deals.
+  virtual std::optional<SamplerOptions> sampling() const { return std::nullopt; }
   // Adds the deals that the task does not know yet. DEALS has all deals of the run. A task whose
   // batches do not follow from deals ignores them.
   virtual void Follow(std::span<const Deal> /*deals*/) {}

@@ -14,11 +14,11 @@
 #include "experiments/cluster/fastest_codecs.h"
 #include "experiments/cluster/lab_cluster.h"
 #include "experiments/cluster/run.h"
+#include "experiments/cluster/server_run.h"
 
 namespace thinwire::lab {
-namespace {
 
-// Checks the settings that the daemons support and virtual time does not.
+// The daemons support some settings that virtual time does not.
 absl::Status CheckSupported(const RunSpec& spec) {
   const JobSpec& job = spec.job;
   Problems problems = job.Validate();
@@ -41,6 +41,7 @@ absl::Status CheckSupported(const RunSpec& spec) {
   if (spec.machines.has_imposed_staleness()) {
     require(job.rule.mode() == "async", "machines.imposed_staleness", "mode async",
             std::string(job.rule.mode()));
+    require(!job.push.choose.has_value(), "machines.imposed_staleness", "one codec", "fastest");
     require(job.rule.fold_every == 1, "machines.imposed_staleness", "fold_every: 1",
             job.rule.fold_every);
     require(!job.publish.has_value() || job.publish->every <= 1, "machines.imposed_staleness",
@@ -49,11 +50,12 @@ absl::Status CheckSupported(const RunSpec& spec) {
   return problems.ToStatus();
 }
 
-}  // namespace
-
 absl::StatusOr<RunResult> RunParameterServer(const RunSpec& spec, const MakeLearningTask& task,
                                              const RunControl& control) {
   RETURN_IF_ERROR(CheckSupported(spec));
+  if (!spec.job.push.adaptive.has_value() && !spec.machines.has_imposed_staleness()) {
+    return RunServers(spec, task, control);
+  }
   ASSIGN_OR_RETURN(const auto cluster, LabCluster::Make(spec, task, control.threads));
   if (spec.job.push.adaptive.has_value()) return RunAdaptive(*cluster, control);
   const auto record = cluster->MakeRecord(cluster->examples(), spec.tests);

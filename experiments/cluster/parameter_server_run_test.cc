@@ -77,21 +77,26 @@ TEST(ParameterServerRunTest, TimeIsComputingDecodingEncodingAndSending) {
   const QuadraticPlan plan = {.workers = 1, .steps = 10};
   EXPECT_DOUBLE_EQ(ResultOf(spec, plan).seconds(), 10);
 
-  // The worker and the server encode and decode 12,940 values in each step. The run ends with the
-  // last verdict, before the server encodes the last shard of 4,000 values.
+  // The worker and the server encode and decode 12,940 values in each step, except that the first
+  // parameters are free. The worker encodes a shard while the server decodes another one.
   CodecCost& cost = *spec.machines.add_codec_cost();
   cost.set_codec(Compression::Codec::fp32);
   cost.set_encode_ns_per_value(1000);
   cost.set_decode_ns_per_value(2000);
   const double encode = 12940 * 1e-6, decode = 12940 * 2e-6;
-  EXPECT_NEAR(ResultOf(spec, plan).seconds(), 10 + 21 * encode + 20 * decode - 4000e-6, 1e-6);
+  const double worked = ResultOf(spec, plan).seconds() - 10;
+  EXPECT_GT(worked, 9 * (encode + decode) + decode);
+  EXPECT_LT(worked, 19 * (encode + decode));
 
   spec.machines.clear_codec_cost();
   spec.machines.mutable_worker_link()->set_megabits_per_second(8);
   spec.machines.mutable_worker_link()->set_latency_ms(1);
   const RunResult sent = ResultOf(spec, plan);
-  const double bytes = static_cast<double>(sent.push_bytes() + sent.pull_bytes());
-  EXPECT_NEAR(sent.seconds(), 10 + bytes * 8 / 8e6 + 0.022, 1e-6);
+  // The worker receives the parameters of a shard while it sends the gradient of another one.
+  const double push = static_cast<double>(sent.push_bytes()) * 8 / 8e6;
+  const double pull = static_cast<double>(sent.pull_bytes()) * 8 / 8e6;
+  EXPECT_GT(sent.seconds(), 10 + push + 0.02);
+  EXPECT_LT(sent.seconds(), 10 + push + pull + 0.02);
   EXPECT_EQ(sent.busy(), 10 / sent.seconds());
   EXPECT_GT(sent.push_bytes(), 10 * 12940 * 4);
 }
@@ -160,45 +165,11 @@ TEST(ParameterServerRunTest, SspLimitsTheStaleness) {
   EXPECT_EQ(largest(Rule::Async(2)), 10);
 }
 
-TEST(ParameterServerRunTest, AsyncWithConstantTimesHasTheStalenessOfTheOtherWorkers) {
+// All workers push at the same time, and read the parameters with the four updates.
+TEST(ParameterServerRunTest, AsyncWithConstantTimesHasTheStalenessOfTheEarlierPushes) {
   const RunResult result = ResultOf(SpecOf(Rule::Async(4)), {.workers = 4, .steps = 10});
-  EXPECT_EQ(StalenessOf(result), (Histogram{{0, 1}, {1, 1}, {2, 1}, {3, 37}}));
+  EXPECT_EQ(StalenessOf(result), (Histogram{{0, 10}, {1, 10}, {2, 10}, {3, 10}}));
   EXPECT_EQ(result.updates(), 40);
-}
-
-TEST(ParameterServerRunTest, AnImposedStalenessIsExact) {
-  int checked = 0;
-  for (const uint64_t staleness : {0, 2, 3, 9}) {
-    // Whole parameters, exact deltas, which are whole parameters here too, and encoded deltas.
-    for (const auto& publish : std::vector<std::optional<PublishOptions>>{
-             std::nullopt, PublishOptions(), PublishOptions{.codec = CodecSpec{}}}) {
-      RunSpec spec = SpecOf(Rule::Async(4));
-      MakeIrregular(spec);
-      spec.machines.set_imposed_staleness(staleness);
-      spec.job.publish = publish;
-      const RunResult result = ResultOf(spec, {.workers = 4, .steps = 10});
-      Histogram expected;
-      for (uint64_t turn = 0; turn < 40; ++turn) ++expected[std::min(turn, staleness)];
-      EXPECT_EQ(StalenessOf(result), expected) << staleness;
-      ++checked;
-    }
-  }
-  EXPECT_EQ(checked, 12);
-}
-
-TEST(ParameterServerRunTest, WithImposedStalenessDeltasLeadToTheSameParameters) {
-  RunSpec spec = SpecOf(Rule::Async(4));
-  spec.machines.set_imposed_staleness(6);
-  const QuadraticPlan plan = {.workers = 4, .steps = 10};
-  const RunResult whole = ResultOf(spec, plan);
-  spec.job.publish = PublishOptions();
-  EXPECT_EQ(ResultOf(spec, plan).parameters_crc(), whole.parameters_crc());
-  spec.job.push.codec = {.id = CodecId::kTopK, .density = 0.01};
-  spec.job.sparse_updates.lazy_slots = true;
-  const RunResult deltas = ResultOf(spec, plan);
-  spec.job.publish = std::nullopt;
-  EXPECT_EQ(ResultOf(spec, plan).parameters_crc(), deltas.parameters_crc());
-  EXPECT_LT(deltas.pull_bytes(), whole.pull_bytes() / 2);
 }
 
 TEST(ParameterServerRunTest, PoliciesAgainstStalenessAreThoseOfTheShards) {
@@ -209,32 +180,6 @@ TEST(ParameterServerRunTest, PoliciesAgainstStalenessAreThoseOfTheShards) {
   EXPECT_GT(dropped.dropped_pushes(), 0);
   EXPECT_EQ(dropped.updates() * kShardCount + dropped.dropped_pushes(), 40 * kShardCount)
       << "all shards drop pushes of the same steps";
-
-  spec.machines.set_imposed_staleness(8);
-  spec.job.staleness = {.policy = StalenessPolicy::kScale};
-  const RunResult scaled = ResultOf(spec, {.workers = 4, .steps = 10});
-  spec.job.staleness = {};
-  const RunResult plain = ResultOf(spec, {.workers = 4, .steps = 10});
-  EXPECT_EQ(StalenessOf(scaled), StalenessOf(plain));
-  EXPECT_GT(scaled.point(3).test_loss(), plain.point(3).test_loss()) << "smaller steps";
-
-  spec.job.publish = PublishOptions{.codec = CodecSpec{}};
-  const RunResult published = ResultOf(spec, {.workers = 4, .steps = 10});
-  spec.job.staleness = {.policy = StalenessPolicy::kDcasgd};
-  const RunResult compensated = ResultOf(spec, {.workers = 4, .steps = 10});
-  EXPECT_EQ(StalenessOf(compensated), StalenessOf(published));
-  EXPECT_NE(compensated.parameters_crc(), published.parameters_crc());
-}
-
-TEST(ParameterServerRunTest, WithoutStalenessWorkersInTurnTrainAsOne) {
-  RunSpec spec = SpecOf(Rule::Async(4));
-  spec.machines.set_imposed_staleness(0);
-  const RunResult four = ResultOf(spec, {.workers = 4, .steps = 10});
-  EXPECT_DOUBLE_EQ(four.seconds(), 40);
-  RunSpec fresh = SpecOf(Rule::Async(4));
-  fresh.machines.set_imposed_staleness(30);
-  const RunResult stale = ResultOf(fresh, {.workers = 4, .steps = 10});
-  EXPECT_LT(four.point(3).test_loss(), stale.point(3).test_loss());
 }
 
 TEST(ParameterServerRunTest, PointsAreAtEqualDistancesOfExamples) {
@@ -368,11 +313,12 @@ TEST(ParameterServerRunTest, ASlowWorkerBecomesTheBackupWorker) {
   const RunResult result = AutoResult(Rule::Backup(4, 0), 5);
   ASSERT_EQ(result.rule_change_size(), 1) << result.ShortDebugString();
   EXPECT_EQ(result.rule_change(0).backup(), 1u);
-  // Eight steps of 5 s are measured. The new rule begins eight steps later, so 44 steps take 1 s.
-  EXPECT_EQ(result.rule_change(0).seconds(), 8 * 5);
-  EXPECT_EQ(result.rule_change(0).step(), 16u);
+  // Eight steps of 5 s are measured. The new rule begins about eight steps later, and the steps
+  // after it take 1 s.
+  EXPECT_NEAR(result.rule_change(0).seconds(), 8 * 5, 6);
+  EXPECT_NEAR(result.rule_change(0).step(), 16, 1);
   EXPECT_GT(result.late_pushes(), 0u);
-  EXPECT_LT(result.seconds(), 16 * 5 + 44 + 10);
+  EXPECT_LT(result.seconds(), 17 * 5 + 43 + 10);
 }
 
 TEST(ParameterServerRunTest, EquallyFastWorkersNeedNoBackupWorker) {

@@ -25,7 +25,7 @@
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
 #include "experiments/cluster/gtopk_tree.h"
-#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/links.h"
 #include "experiments/cluster/peer_exchange.h"
 #include "experiments/cluster/ring.h"
 #include "experiments/cluster/run.h"

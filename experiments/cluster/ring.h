@@ -29,7 +29,7 @@
 #include "common/ids.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
-#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/links.h"
 #include "experiments/cluster/peer_exchange.h"
 
 namespace thinwire::lab {

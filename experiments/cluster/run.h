@@ -35,7 +35,10 @@ struct RunControl {
 // Errors: InvalidArgument if SPEC has a setting that virtual time does not support, with its name;
 // Cancelled; errors of the task.
 
-// Workers and servers (Exchange servers): parameter_server_run.cc.
+// Returns OK if a run with servers supports the settings of SPEC, or else their problems.
+absl::Status CheckSupported(const RunSpec& spec);
+// Workers and servers (Exchange servers): parameter_server_run.cc. REQUIRES: spec.machines has no
+// imposed_staleness (RunImposedStaleness).
 absl::StatusOr<RunResult> RunParameterServer(const RunSpec& spec, const MakeLearningTask& task,
                                              const RunControl& control);
 // Workers that exchange gradients with each other (Exchange ring and gtopk_tree): peer_run.cc.

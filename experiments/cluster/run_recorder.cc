@@ -49,11 +49,12 @@ uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters) 
 }
 
 RunRecorder::RunRecorder(const Plan& plan, const Partition& partition,
-                         std::vector<const Shard*> shards, VirtualTime& queue, TaskPool& pool)
+                         std::vector<const Shard*> shards, std::function<absl::Duration()> now,
+                         TaskPool& pool)
     : plan_(plan),
       partition_(partition),
       shards_(std::move(shards)),
-      queue_(queue),
+      now_(std::move(now)),
       pool_(pool),
       workers_(plan.worker_count) {}
 
@@ -87,9 +88,9 @@ void RunRecorder::Began(WorkerId worker, absl::Duration time) {
   WorkerTimes& times = workers_[worker.value];
   if (times.began.has_value()) {
     step_seconds_.push_back(
-        static_cast<float>(absl::ToDoubleSeconds(queue_.elapsed() - *times.began)));
+        static_cast<float>(absl::ToDoubleSeconds(now_() - *times.began)));
   }
-  times.began = queue_.elapsed();
+  times.began = now_();
   times.computed += time;
 }
 
@@ -117,13 +118,13 @@ void RunRecorder::Applied(ShardId shard, const Event& event, const Effects& effe
     if (reached && points + 1 < plan_.tests && !due_.has_value()) due_ = version;
   }
   const auto has_updates = [this](const Shard* s) { return s->version() >= *due_; };
-  if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(queue_.elapsed());
+  if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(now_());
 }
 
 void RunRecorder::Announced(const RuleEvent& rule) {
   RuleChange& change = *result_.add_rule_change();
   change.set_step(rule.from.value);
-  change.set_seconds(absl::ToDoubleSeconds(queue_.elapsed()));
+  change.set_seconds(absl::ToDoubleSeconds(now_()));
   if (rule.rule.fold == Fold::kRound) {
     change.set_backup(rule.rule.workers - rule.rule.quorum);
   } else {
@@ -148,7 +149,7 @@ void RunRecorder::RecordPoint(absl::Duration when) {
   tests_.push_back(Test());
 }
 
-void RunRecorder::Finished(WorkerId worker) { workers_[worker.value].finished = queue_.elapsed(); }
+void RunRecorder::Finished(WorkerId worker) { workers_[worker.value].finished = now_(); }
 
 double RunRecorder::done() const {
   if (plan_.examples == 0) return 0;

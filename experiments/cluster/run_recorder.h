@@ -19,7 +19,6 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/partition.h"
-#include "common/time/virtual_time.h"
 #include "experiments/cluster/learning_task.h"
 #include "experiments/cluster/task_pool.h"
 #include "proto/experiment.pb.h"
@@ -39,9 +38,10 @@ class RunRecorder {
     std::function<Step()> finished_steps;
   };
 
-  // PARTITION, SHARDS (by shard number), QUEUE and POOL must outlive this object.
+  // PARTITION, SHARDS (by shard number) and POOL must outlive this object. NOW returns the time since
+  // the beginning of the run.
   RunRecorder(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
-              VirtualTime& queue, TaskPool& pool);
+              std::function<absl::Duration()> now, TaskPool& pool);
 
   // Replaces SHARDS. The other workers and servers of the run have taken over, in the same state.
   void Watch(std::vector<const Shard*> shards);
@@ -52,7 +52,7 @@ class RunRecorder {
   // Adds the examples and the staleness of TRIAL, whose state this run has taken over.
   void Adopt(const RunRecorder& trial);
 
-  // The functions below record what happens at the current time of the queue.
+  // The functions below record what happens at the current time.
 
   void Pushed(uint64_t bytes) { result_.set_push_bytes(result_.push_bytes() + bytes); }
   void Pulled(uint64_t bytes) { result_.set_pull_bytes(result_.pull_bytes() + bytes); }
@@ -85,7 +85,7 @@ class RunRecorder {
   const Plan plan_;
   const Partition& partition_;
   std::vector<const Shard*> shards_;
-  VirtualTime& queue_;
+  const std::function<absl::Duration()> now_;
   TaskPool& pool_;
   RunResult result_;
   std::vector<WorkerTimes> workers_;

@@ -29,8 +29,6 @@ struct Gradient {
   std::vector<std::span<const float>> const_tensors;
 };
 
-// Computes the gradients of the local steps of STEP and sets GRADIENT to the difference of the
-// parameters.
 absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worker, Step step,
                                               Tensors parameters, Tensors gradient,
                                               client::LocalSteps& local) {
@@ -51,22 +49,23 @@ absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worke
 
 }  // namespace
 
+absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId worker, Step step,
+                                               Tensors parameters, Tensors gradient,
+                                               client::LocalSteps* local) {
+  if (local != nullptr) return TakeLocalSteps(task, worker, step, parameters, gradient, *local);
+  return task.Gradient(worker, step, /*local_step=*/0, parameters, gradient);
+}
+
 absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,
                                          Tensors parameters, const StepEncoder& encoder) {
   const Partition& partition = encoder.partition;
   client::PushEncoder& push_encoder = encoder.encoder;
   client::GradientClip& clip = encoder.clip;
-  client::LocalSteps* const local = encoder.local;
   const client::GtopkReturns* const returns = encoder.returns;
   const Gradient gradient(partition);
   StepPushes computed;
-  if (local == nullptr) {
-    ASSIGN_OR_RETURN(computed.gradient,
-                     task.Gradient(worker, step, /*local_step=*/0, parameters, gradient.tensors));
-  } else {
-    ASSIGN_OR_RETURN(computed.gradient,
-                     TakeLocalSteps(task, worker, step, parameters, gradient.tensors, *local));
-  }
+  ASSIGN_OR_RETURN(computed.gradient, ComputeGradient(task, worker, step, parameters,
+                                                      gradient.tensors, encoder.local));
   const uint32_t examples = computed.gradient.examples;
   clip.Begin();
   for (uint32_t i = 0; clip.clips() && i < gradient.tensors.size(); ++i) {

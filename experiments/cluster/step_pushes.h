@@ -32,6 +32,12 @@ struct StepEncoder {
   const client::GtopkReturns* returns = nullptr;  // null: no values return to the worker
 };
 
+// Sets GRADIENT to the gradient of WORKER's STEP at PARAMETERS or, with LOCAL, to the difference of
+// its local steps, which change PARAMETERS and restore them. Errors: those of the task.
+absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId worker, Step step,
+                                               Tensors parameters, Tensors gradient,
+                                               client::LocalSteps* local);
+
 // Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. Local steps change
 // PARAMETERS and restore them. A step without examples gives pushes without values. Errors: those
 // of the task and of the encoder.

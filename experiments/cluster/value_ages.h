@@ -11,7 +11,6 @@
 #include "common/codec/payload.h"
 #include "common/ids.h"
 #include "common/partition.h"
-#include "proto/frame.h"
 
 namespace thinwire::lab {
 
@@ -21,15 +20,13 @@ class ValueAges {
   explicit ValueAges(const Partition& partition)
       : partition_(partition), next_(partition.shard_count()) {}
 
-  // Counts the values of PUSH, which the server has accepted, if its codec is sparse.
-  void Accepted(const PushEntry& push) {
-    if (push.examples == 0) return;
-    const size_t value_count = partition_.value_count(push.shard);
-    const CheckedPayload payload = EncodedPayload(push.payload, value_count);
+  // Counts the values of a push of step AT with examples, which the server has accepted, if its codec
+  // is sparse.
+  void Accepted(ShardId shard, Step at, const CheckedPayload& payload) {
     if (!PayloadIsSparse(payload)) return;
-    std::vector<uint32_t>& next = next_[push.shard.value];
-    next.resize(value_count);
-    const auto step = static_cast<uint32_t>(push.step.value);
+    std::vector<uint32_t>& next = next_[shard.value];
+    next.resize(partition_.value_count(shard));
+    const auto step = static_cast<uint32_t>(at.value);
     ForEachPayloadEntry(payload, [&](std::span<const uint32_t> indices, std::span<const float>) {
       for (const uint32_t index : indices) {
         const uint32_t age = step - next[index];

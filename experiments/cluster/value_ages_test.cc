@@ -11,28 +11,28 @@
 namespace thinwire::lab {
 namespace {
 
-PushEntry PushOf(uint64_t step, const CodecSpec& spec, const std::vector<float>& values) {
+CheckedPayload PayloadOf(const CodecSpec& spec, const std::vector<float>& values) {
   const auto codec = MakeCodec(spec).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
   bytes.resize(codec->Encode(values, RandomKeys(), bytes));
-  return {.step = Step{step}, .examples = 1, .payload = ByteChain(std::move(bytes))};
+  return EncodedPayload(ByteChain(std::move(bytes)), values.size());
 }
 
 TEST(ValueAgesTest, AnAgeIsTheNumberOfStepsSinceTheIndexWasSent) {
   const Partition partition = Partition::Make({{"w", {2, 2}}}, 0, 1).value();
   const CodecSpec half = {.id = CodecId::kTopK, .density = 0.5};
   ValueAges ages(partition);
-  ages.Accepted(PushOf(0, half, {9, 8, 1, 1}));  // indices 0 and 1: age 0
-  ages.Accepted(PushOf(1, half, {9, 1, 8, 1}));  // index 0: age 0, index 2: age 1
-  ages.Accepted(PushOf(4, half, {1, 8, 1, 9}));  // index 1: age 3, index 3: age 4
+  const ShardId shard{0};
+  ages.Accepted(shard, Step{0}, PayloadOf(half, {9, 8, 1, 1}));  // indices 0 and 1: age 0
+  ages.Accepted(shard, Step{1}, PayloadOf(half, {9, 1, 8, 1}));  // index 0: age 0, index 2: age 1
+  ages.Accepted(shard, Step{4}, PayloadOf(half, {1, 8, 1, 9}));  // index 1: age 3, index 3: age 4
   EXPECT_EQ(ages.counts(), (std::vector<uint64_t>{3, 1, 0, 1, 1}));
 }
 
-TEST(ValueAgesTest, DensePushesAndPushesWithoutExamplesAreNotCounted) {
+TEST(ValueAgesTest, DensePushesAreNotCounted) {
   const Partition partition = Partition::Make({{"w", {2, 2}}}, 0, 1).value();
   ValueAges ages(partition);
-  ages.Accepted(PushOf(0, {.id = CodecId::kFp32}, {9, 8, 1, 1}));
-  ages.Accepted({.step = Step{1}});
+  ages.Accepted(ShardId{0}, Step{0}, PayloadOf({.id = CodecId::kFp32}, {9, 8, 1, 1}));
   EXPECT_TRUE(ages.counts().empty());
 }
 

@@ -10,7 +10,7 @@
 #include "common/partition.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
-#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/links.h"
 #include "experiments/efficiency/exchange_times.h"
 #include "experiments/efficiency/server_step.h"
 #include "experiments/efficiency/shard_bytes.h"

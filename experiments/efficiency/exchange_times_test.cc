@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/links.h"
 
 namespace thinwire::lab {
 namespace {

@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "common/partition.h"
-#include "experiments/cluster/link_model.h"
+#include "experiments/cluster/links.h"
 
 namespace thinwire::lab {
 

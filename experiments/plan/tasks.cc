@@ -49,6 +49,11 @@ class ModelTask final : public LearningTask {
     return shared_->datasets->train.example_count() * task_.epochs;
   }
 
+  std::optional<SamplerOptions> sampling() const override {
+    SamplerOptions options = options_;
+    options.epochs = task_.epochs;
+    return options;
+  }
   void Follow(std::span<const Deal> deals) override {
     for (const Deal& deal : deals.subspan(sampler_.deal_count())) sampler_.Add(deal);
   }

@@ -5,12 +5,9 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "experiments/replay/readable_values.h"
 
 namespace thinwire::lab {
-
-Version ReadableVersion(const Shard& shard, const JobSpec& job) {
-  return job.publish.has_value() ? shard.log()->newest() : shard.version();
-}
 
 absl::StatusOr<std::vector<ReadPosition>> ReadPositionsOf(const std::vector<Event>& events,
                                                           const JobSpec& job, Shard& shard) {

@@ -26,9 +26,6 @@ struct ReadPosition {
   bool operator==(const ReadPosition&) const = default;
 };
 
-// Returns the version of the parameters that SHARD sends to its readers.
-Version ReadableVersion(const Shard& shard, const JobSpec& job);
-
 // Returns the reads of the shard whose events are EVENTS, in ascending order of the events. SHARD
 // is a new shard of the recorded JOB, which then applies all EVENTS. Errors: FailedPrecondition if
 // a push names a version that the shard did not have.

@@ -16,10 +16,10 @@
 #include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
-#include "common/time/virtual_time.h"
 #include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/task_pool.h"
 #include "experiments/replay/read_positions.h"
+#include "experiments/replay/readable_values.h"
 #include "experiments/replay/replay_worker.h"
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
@@ -121,8 +121,6 @@ class Replay {
   Effects Apply(ShardId shard, const Event& event);
   // Gives the workers the parameters that they read after the last event of SHARD.
   void ReadNow(ShardId shard);
-  // Returns the parameters that a reader of SHARD receives now.
-  std::vector<float> ReadableValues(ShardId shard) const;
   // Waits for the gradient that was begun first.
   absl::Status FinishOldest();
   absl::Status RunEvents(RunRecorder& record);
@@ -245,21 +243,15 @@ void Replay::ReadNow(ShardId shard) {
     if (read.event != replayed.next_event) break;
     replayed.readers[read.worker.value].version = ReadableVersion(*replayed.shard, spec_.job);
     if (workers_.empty()) continue;
-    if (values.empty()) values = ReadableValues(shard);
+    if (values.empty()) {
+      values = ReadableValues(*replayed.shard, spec_.job, recording_.partition.value_count(shard));
+    }
     ReplayWorker& worker = *workers_[read.worker.value];
     if (worker.Read(shard, read.step, values)) {
       worker.Start(pool_);
       computing_.push_back(&worker);
     }
   }
-}
-
-std::vector<float> Replay::ReadableValues(ShardId shard) const {
-  Shard& read = *shards_[shard.value].shard;
-  if (spec_.job.publish.has_value()) return {read.published().begin(), read.published().end()};
-  std::vector<float> values(recording_.partition.value_count(shard));
-  DecodePayload(EncodedPayload(read.Encoded(spec_.job.pull_codec), values.size()), values);
-  return values;
 }
 
 absl::Status Replay::FinishOldest() {
@@ -303,14 +295,15 @@ Step Replay::FinishedSteps() const {
 }
 
 absl::StatusOr<RunResult> Replay::Run() {
-  VirtualTime queue;  // stays at its beginning: a recording has no times
   std::vector<const Shard*> shards;
   for (const ReplayShard& replayed : shards_) shards.push_back(replayed.shard.get());
   RunRecorder record({.worker_count = spec_.job.rule.workers,
                       .examples = recording_.planned_examples,
                       .tests = spec_.tests,
                       .finished_steps = [this] { return FinishedSteps(); }},
-                     recording_.partition, shards, queue, pool_);
+                     recording_.partition, shards,
+                     [] { return absl::ZeroDuration(); },  // a recording has no times
+                     pool_);
   record_ = &record;
   const absl::Status status = RunEvents(record);
   // The pool must not compute for workers that are gone.

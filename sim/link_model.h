@@ -17,8 +17,8 @@
 // messages that are sent at the same time.
 //
 // Not thread-safe.
-#ifndef THINWIRE_EXPERIMENTS_CLUSTER_LINK_MODEL_H_
-#define THINWIRE_EXPERIMENTS_CLUSTER_LINK_MODEL_H_
+#ifndef THINWIRE_SIM_LINK_MODEL_H_
+#define THINWIRE_SIM_LINK_MODEL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -28,9 +28,8 @@
 #include "absl/time/time.h"
 #include "common/time/executor.h"
 #include "common/time/virtual_time.h"
-#include "proto/experiment.pb.h"
 
-namespace thinwire::lab {
+namespace thinwire::sim {
 
 struct LinkSpec {
   double bits_per_second = 0;  // 0: no limit
@@ -38,9 +37,6 @@ struct LinkSpec {
 
   bool operator==(const LinkSpec&) const = default;
 };
-
-// Returns the link that LINK of an experiment file describes.
-LinkSpec LinkOf(const Link& link);
 
 class LinkModel {
  public:
@@ -64,6 +60,6 @@ class LinkModel {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace thinwire::lab
+}  // namespace thinwire::sim
 
-#endif  // THINWIRE_EXPERIMENTS_CLUSTER_LINK_MODEL_H_
+#endif  // THINWIRE_SIM_LINK_MODEL_H_

@@ -1,4 +1,4 @@
-#include "experiments/cluster/link_model.h"
+#include "sim/link_model.h"
 
 #include <algorithm>
 #include <compare>
@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/node_hash_map.h"
 
-namespace thinwire::lab {
+namespace thinwire::sim {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -79,11 +79,6 @@ struct Direction {
 };
 
 }  // namespace
-
-LinkSpec LinkOf(const Link& link) {
-  return {.bits_per_second = link.megabits_per_second() * 1e6,
-          .latency = absl::Milliseconds(link.latency_ms())};
-}
 
 struct LinkModel::State {
   State(std::vector<LinkSpec> links, VirtualTime& queue);
@@ -330,4 +325,4 @@ void LinkModel::Send(size_t from, size_t to, uint64_t bytes, Executor::Task deli
 
 uint64_t LinkModel::sent_bytes(size_t machine) const { return state_->sent_bytes[machine]; }
 
-}  // namespace thinwire::lab
+}  // namespace thinwire::sim

@@ -1,4 +1,4 @@
-#include "experiments/cluster/link_model.h"
+#include "sim/link_model.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "kernels/mix_bits.h"
 
-namespace thinwire::lab {
+namespace thinwire::sim {
 namespace {
 
 constexpr double kMegabit = 1e6;
@@ -308,4 +308,4 @@ TEST(LinkModelTest, RandomMessagesTakeTheTimesOfTheDefinition) {
 }
 
 }  // namespace
-}  // namespace thinwire::lab
+}  // namespace thinwire::sim
