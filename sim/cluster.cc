@@ -181,8 +181,7 @@ void Cluster::StartWorker(WorkerId worker) {
   }
   ClientOptions client = MakeClientOptions(spec_, settings);
   client.config = task_.config;
-  // The virtual time of encoding is not that of the machine.
-  if (!task_.codecs.empty()) client.choose.reset();
+  if (!task_.fastest.empty()) client.choose.reset();
   Trace(absl::StrCat("w", worker.value, " starts"));
   auto& process = workers_[worker.value];
   process = std::make_unique<VirtualWorker>(

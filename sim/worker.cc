@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/core/residual_restore.h"
+#include "client/encode/push_schedule.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/worker_folder.h"
 
@@ -37,9 +38,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
     return;
   }
   core_ = *std::move(core);
-  if (!task_.codecs.empty()) {
-    if (absl::Status used = core_->encoder().UseCodecs(task_.codecs); !used.ok()) Fail(used);
-  }
+  if (task_.trial_steps > 0) trial_tests_.emplace(task_.trial_steps);
   for (uint32_t i = 0; i < gradient_.size(); ++i) parameters_.push_back(core_->replica().tensor(i));
 }
 
@@ -66,6 +65,8 @@ void VirtualWorker::Join() {
     step_ = *first;
     saves_ = true;
     pushed_until_.reset();
+    tested_.reset();
+    if (absl::Status used = UseFastest(); !used.ok()) return Fail(used);
     if (mutant_ == Mutant::kResidualOfAnotherStep) RestoreNewest();
     TellBegin();
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
@@ -103,7 +104,7 @@ void VirtualWorker::ContinueLater() {
 }
 
 void VirtualWorker::Continue() {
-  if (state_ != State::kTraining || computing_ || !IsDealt()) return;
+  if (state_ != State::kTraining || computing_ || !TestTrial() || !IsDealt()) return;
   if (core_->deals().retired()) return Leave();
   over_ = IsOver();
   if (over_) {
@@ -133,8 +134,50 @@ VirtualStep VirtualWorker::StepNow() const {
           .deals = deals_};
 }
 
+absl::Status VirtualWorker::UseFastest() {
+  if (task_.fastest.empty()) return absl::OkStatus();
+  std::vector<std::optional<CodecSpec>> codecs(partition_.shard_count());
+  if (!options_.arms.empty()) {
+    codecs = client::ShardSpecs(options_.arms, core_->arms(), partition_);
+  }
+  for (size_t s = 0; s < codecs.size(); ++s) {
+    if (!codecs[s].has_value()) codecs[s] = task_.fastest[s];
+  }
+  return core_->encoder().UseCodecs(std::move(codecs));
+}
+
+std::optional<Step> VirtualWorker::trial() const {
+  const std::optional<Step> begin = core_ == nullptr ? std::nullopt : core_->trial();
+  return begin.has_value() && step_ < *begin + task_.trial_steps ? begin : std::nullopt;
+}
+
+bool VirtualWorker::TestTrial() {
+  const std::optional<Step> begin = core_->trial();
+  if (!trial_tests_.has_value() || !begin.has_value() || tested_ == step_) return true;
+  if (!trial_tests_->IsDue(*begin, step_, task_.last)) return true;
+  if (std::ranges::find(missing_, true) != missing_.end()) return false;
+  tested_ = step_;
+  trial_tests_->Arrive(*begin, step_, time_.Now() - absl::UnixEpoch());
+  client::PushEncoder& encoder = core_->encoder();
+  std::optional<double> error;
+  if (step_ == *begin + task_.trial_steps && encoder.measures_errors()) {
+    error = encoder.error().ratio();
+    encoder.MeasureErrors(false);
+  }
+  if (trial_tests_->BeginsMeasuredParts(step_ - *begin)) encoder.MeasureErrors(true);
+  if (options_.worker != WorkerId{0}) return true;
+  const absl::StatusOr<double> accuracy = task_.test(StepNow());
+  if (!accuracy.ok()) {
+    Fail(accuracy.status());
+    return false;
+  }
+  core_->report().AddTest(trial_tests_->MessageOf(step_, *accuracy, error, task_.last));
+  core_->HeartbeatToLead();
+  return true;
+}
+
 bool VirtualWorker::IsDealt() {
-  if (!sampler_.has_value()) return true;
+  if (!sampler_.has_value() && !trial_tests_.has_value()) return true;
   client::DealBook& deals = core_->deals();
   if (!deals.Wait(step_, absl::ZeroDuration())) {
     if (std::exchange(asks_, true)) return false;
@@ -145,6 +188,7 @@ bool VirtualWorker::IsDealt() {
     });
     return false;
   }
+  if (!sampler_.has_value()) return true;
   for (const Deal& deal : deals.DealsAfter(sampler_->deal_count())) {
     sampler_->Add(deal);
     deals_.push_back(deal);

@@ -27,6 +27,7 @@
 #include "proto/job.pb.h"
 #include "sim/mutant.h"
 #include "worker/sampler.h"
+#include "worker/trial_tests.h"
 
 namespace thinwire::sim {
 
@@ -51,8 +52,13 @@ struct VirtualTask {
   uint64_t planned_steps = 0;
   std::optional<JobConfig> config;  // that the workers state; nullopt: none
   bool stays = false;  // a worker that has trained stays, and follows the servers if they go back
-  // By shard: a codec that replaces the job's. Empty: those of the job.
-  std::vector<std::optional<CodecSpec>> codecs;
+  // By shard: the codec that the rule `fastest` of the job chooses. Empty: the worker measures the
+  // codecs on its machine, whose time is not virtual.
+  std::vector<CodecSpec> fastest;
+  // Of a job with push: adaptive: the steps of a trial, and a function that returns the accuracy of
+  // the parameters of a step, which worker 0 calls.
+  uint64_t trial_steps = 0;
+  std::function<absl::StatusOr<double>(const VirtualStep&)> test;
   // Called when a step begins. Returns the virtual time that its gradient takes. The parameters stay
   // valid until `gradient` is called, so a thread may compute it meanwhile.
   std::function<absl::Duration(const VirtualStep&)> time;
@@ -95,6 +101,8 @@ class VirtualWorker final : private client::StepListener {
   }
   // Returns why the process failed. REQUIRES: state() is kFailed.
   const absl::Status& failure() const { return failure_; }
+  // Returns the first step of the trial of push: adaptive in which the worker is; nullopt: none.
+  std::optional<Step> trial() const;
   // Returns what the worker waits for, as text.
   std::string waiting() const { return core_ == nullptr ? "" : core_->report().waiting(); }
 
@@ -114,6 +122,11 @@ class VirtualWorker final : private client::StepListener {
   }
   // Returns whether the deals of the step are known. If not, asks the lead and continues later.
   bool IsDealt();
+  // Encodes with the codecs that the rule `fastest` chooses.
+  absl::Status UseFastest();
+  // If the trial is tested before the step, worker 0 tests it. Returns whether the worker goes on: its
+  // parameters have arrived.
+  bool TestTrial();
   // Runs the next step, or leaves, if everything that it needs has arrived.
   void Continue();
   // Calls Continue in a task of its own, because the exchange calls the listener.
@@ -142,6 +155,8 @@ class VirtualWorker final : private client::StepListener {
   const std::function<void(Step)> came_back_;
   bool stays_;
   std::optional<Sampler> sampler_;
+  std::optional<TrialTests> trial_tests_;
+  std::optional<Step> tested_;  // the step of the last test
   bool asks_ = false;          // the lead was asked for deals
   std::vector<bool> missing_;  // by shard: its parameters are awaited
   std::vector<std::span<float>> parameters_;

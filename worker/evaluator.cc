@@ -56,12 +56,10 @@ bool Evaluator::IsInTrial(Step step) const {
 
 absl::Status Evaluator::TestTrial(Step step) {
   const std::optional<Step> begin = parts_.client.trials().first_step();
-  if (!begin.has_value() || step < *begin) return absl::OkStatus();
+  const Step run_end = parts_.sampler.EpochBegin(options_.epochs);
+  if (!begin.has_value() || !trial_tests_->IsDue(*begin, step, run_end)) return absl::OkStatus();
   const uint64_t done = step - *begin;
   const Step trial_end = *begin + trial_tests_->trial_steps();
-  const Step run_end = parts_.sampler.EpochBegin(options_.epochs);
-  // The first test of a trial that is longer than the run tells the lead to end the trial.
-  if (!trial_tests_->IsDue(done) || (done > 0 && trial_end >= run_end)) return absl::OkStatus();
   RETURN_IF_ERROR(parts_.client.WaitAll());
   trial_tests_->Arrive(*begin, step, stopwatch_.elapsed());
   std::optional<double> error;
@@ -75,15 +73,7 @@ absl::Status Evaluator::TestTrial(Step step) {
   }
   if (!evaluates) return absl::OkStatus();
   RETURN_IF_ERROR(Test());
-  PrecisionTest test;
-  test.set_step(step.value);
-  test.set_accuracy(test_->accuracy());
-  if (const std::optional<double> seconds = trial_tests_->seconds_per_step()) {
-    test.set_seconds_per_step(*seconds);
-  }
-  test.set_end(run_end.value);
-  if (error.has_value()) test.set_encoding_error(*error);
-  parts_.client.trials().Report(test);
+  parts_.client.trials().Report(trial_tests_->MessageOf(step, test_->accuracy(), error, run_end));
   return absl::OkStatus();
 }
 

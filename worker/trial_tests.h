@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/spec/push_spec.h"
+#include "proto/precision.pb.h"
 
 namespace thinwire {
 
@@ -19,9 +20,11 @@ class TrialTests {
   explicit TrialTests(uint64_t trial_steps) : trial_steps_(trial_steps) {}
 
   uint64_t trial_steps() const { return trial_steps_; }
-  // Returns whether the model is tested when DONE steps of the trial are finished: before its first
-  // step, and after each of kTestsPerTrial parts of about equal length.
-  bool IsDue(uint64_t done) const;
+  // Returns whether the model is tested before STEP of a trial that begins at BEGIN, in a run that ends
+  // before RUN_END: before the first step, and after each of kTestsPerTrial parts of about equal
+  // length. Of a trial that is longer than the run, only the first test is due: it tells the lead to
+  // end the trial.
+  bool IsDue(Step begin, Step step, Step run_end) const;
   // Returns whether the parts with a measured encoding error begin after DONE steps.
   bool BeginsMeasuredParts(uint64_t done) const {
     return done == StepsBeforePart(trial_steps_, kTestsPerTrial - kMeasuredParts);
@@ -32,6 +35,10 @@ class TrialTests {
   // Returns the median over the parts of the trial; nullopt before the end of the first part that
   // this process has trained whole.
   std::optional<double> seconds_per_step() const;
+  // Returns the message of a test before STEP with ACCURACY. ERROR: the encoding error, if the trial
+  // ends.
+  PrecisionTest MessageOf(Step step, double accuracy, std::optional<double> error,
+                          Step run_end) const;
 
  private:
   const uint64_t trial_steps_;

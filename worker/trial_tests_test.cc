@@ -15,7 +15,7 @@ std::vector<uint64_t> DueSteps(uint64_t trial_steps) {
   const TrialTests tests(trial_steps);
   std::vector<uint64_t> due;
   for (uint64_t done = 0; done < 2 * trial_steps; ++done) {
-    if (tests.IsDue(done)) due.push_back(done);
+    if (tests.IsDue(Step{40}, Step{40 + done}, Step{10'000})) due.push_back(done);
   }
   return due;
 }
@@ -27,6 +27,25 @@ TEST(TrialTestsTest, TheTestsDivideTheTrialIntoEqualParts) {
     EXPECT_EQ(DueSteps(steps).size(), kTestsPerTrial + 1) << steps;
     EXPECT_EQ(DueSteps(steps).back(), steps);
   }
+}
+
+TEST(TrialTestsTest, OfATrialLongerThanTheRunOnlyTheFirstTestIsDue) {
+  const TrialTests tests(16);
+  EXPECT_FALSE(tests.IsDue(Step{40}, Step{38}, Step{100})) << "before the trial";
+  EXPECT_TRUE(tests.IsDue(Step{40}, Step{42}, Step{57}));
+  EXPECT_TRUE(tests.IsDue(Step{40}, Step{40}, Step{56}));
+  EXPECT_FALSE(tests.IsDue(Step{40}, Step{42}, Step{56}));
+}
+
+TEST(TrialTestsTest, TheMessageOfATestStatesWhatIsKnown) {
+  TrialTests tests(16);
+  const PrecisionTest first = tests.MessageOf(Step{0}, 0.5, std::nullopt, Step{90});
+  EXPECT_EQ(first.ShortDebugString(), "step: 0 accuracy: 0.5 end: 90");
+  tests.Arrive(Step{0}, Step{0}, absl::Seconds(1));
+  tests.Arrive(Step{0}, Step{2}, absl::Seconds(5));
+  const PrecisionTest last = tests.MessageOf(Step{16}, 0.75, 0.25, Step{90});
+  EXPECT_EQ(last.ShortDebugString(),
+            "step: 16 accuracy: 0.75 seconds_per_step: 2 end: 90 encoding_error: 0.25");
 }
 
 TEST(TrialTestsTest, TheMeasuredPartsBeginWithATest) {

@@ -183,11 +183,10 @@ absl::Status ClientCore::UseArms(const JoinReply& reply) {
                                          absl::StrJoin(candidates, " "), "]")));
   }
   if (reply.has_trial_step()) trial_ = Step{reply.trial_step()};
-  KindArms chosen;
-  std::ranges::copy(candidates, chosen.begin());
-  LOG(INFO) << "pushed as " << ArmNames(options_.arms, chosen)
+  std::ranges::copy(candidates, arms_.begin());
+  LOG(INFO) << "pushed as " << ArmNames(options_.arms, arms_)
             << (trial_.has_value() ? absl::StrCat(", in a trial from step ", trial_->value) : "");
-  return encoder_->UseCodecs(ShardSpecs(options_.arms, chosen, partition_));
+  return encoder_->UseCodecs(ShardSpecs(options_.arms, arms_, partition_));
 }
 
 absl::Status ClientCore::RollBackTo(Step first) {

@@ -38,6 +38,7 @@
 #include "client/transport/transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/spec/push_spec.h"
 #include "common/time/executor.h"
 #include "proto/control.pb.h"
 
@@ -87,6 +88,8 @@ class ClientCore {
   RunId run() const { return run_; }
   // Returns the first step of the trial in which the present generation began (Trials::first_step).
   std::optional<Step> trial() const { return trial_; }
+  // Returns the candidates of push: adaptive with which the present generation pushes.
+  const KindArms& arms() const { return arms_; }
   const ResidualRestore& restored() const { return restore_; }
 
   PushEncoder& encoder() { return *encoder_; }
@@ -137,6 +140,7 @@ class ClientCore {
   RunId run_;
   Step next_;  // at the last rollback, the next step before it
   std::optional<Step> trial_;
+  KindArms arms_ = {};
 };
 
 }  // namespace thinwire::client

@@ -12,6 +12,9 @@ namespace thinwire::lab {
 namespace {
 
 constexpr uint64_t kSteps = 90;
+// All processes return to a snapshot within this time: the lead asks the servers every 100 ms, and
+// the workers join again.
+constexpr double kReturnSeconds = 2;
 const QuadraticPlan kPlan = {.workers = 3, .steps = kSteps};
 
 // A job with slow links, so that a step of fp32 takes longer than one of fp8.
@@ -67,13 +70,13 @@ TEST(AdaptiveRunTest, ARunWithOneArmTrainsAsThatCodecAndLosesOnlyReads) {
     const RunSpec spec = SpecOf({id});
     const RunResult adaptive = ResultOf(spec);
     const RunResult fixed = FixedResultOf(spec, id);
-    // Stretches share all state, so the parameters are equal bit by bit.
+    // A snapshot has all state, so the parameters are equal bit by bit.
     EXPECT_EQ(adaptive.parameters_crc(), fixed.parameters_crc());
     EXPECT_EQ(adaptive.examples(), fixed.examples());
     EXPECT_EQ(adaptive.updates(), fixed.updates());
     EXPECT_EQ(adaptive.push_bytes() / 100000, fixed.push_bytes() / 100000);
     EXPECT_GT(adaptive.seconds(), fixed.seconds());
-    EXPECT_LT(adaptive.seconds(), 1.1 * fixed.seconds());
+    EXPECT_LT(adaptive.seconds(), fixed.seconds() + kReturnSeconds + 2);
     EXPECT_GT(adaptive.point_size(), 5);
   }
 }
@@ -100,7 +103,8 @@ TEST(AdaptiveRunTest, DiscardedTrialsTakeTimeAndBytesButChangeNothing) {
   for (const PrecisionDecision& decision : beside.decision()) {
     trials += 10 * decision.candidate(1).seconds_per_step();
   }
-  EXPECT_NEAR(beside.seconds(), alone.seconds() + trials, 1e-6);
+  EXPECT_GT(beside.seconds(), alone.seconds() + trials);
+  EXPECT_LT(beside.seconds(), alone.seconds() + trials + 2 * kReturnSeconds);
   EXPECT_GT(beside.push_bytes(), alone.push_bytes() + 2 * 10 * 3 * 12940 * 4);
 }
 

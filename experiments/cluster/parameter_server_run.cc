@@ -1,22 +1,422 @@
-// RunParameterServer: workers and servers in virtual time (run.h).
+// RunParameterServer: the real jobs of the servers and the real client cores of the workers on one
+// virtual time (sim/cluster.h). Only the learning task, its computing times, the links and the costs of
+// codecs are the laboratory's.
+//
+// Time and bytes count from the moment at which the last worker begins its first step. Joining and
+// the first parameters take neither.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <variant>
+#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "client/encode/local_steps.h"
+#include "common/partition.h"
+#include "common/spec/place_tensors.h"
 #include "common/spec/push_spec.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
-#include "experiments/cluster/adaptive_run.h"
+#include "experiments/cluster/codec_costs.h"
+#include "experiments/cluster/compute_times.h"
 #include "experiments/cluster/fastest_codecs.h"
-#include "experiments/cluster/lab_cluster.h"
+#include "experiments/cluster/links.h"
 #include "experiments/cluster/run.h"
-#include "experiments/cluster/server_run.h"
+#include "experiments/cluster/run_recorder.h"
+#include "experiments/cluster/step_pushes.h"
+#include "experiments/cluster/task_pool.h"
+#include "experiments/cluster/value_ages.h"
+#include "proto/frame.h"
+#include "proto/parameter_service.pb.h"
+#include "sim/cluster.h"
 
 namespace thinwire::lab {
+namespace {
+
+constexpr uint64_t kEventsPerReport = 1000;
+// The workers wait for each other if nothing happens for so long.
+constexpr absl::Duration kLongestWait = absl::Hours(24);
+
+// Returns the costs of the codecs. ENCODED: the newest version of each shard that its server has
+// encoded; must outlive the result.
+sim::FrameCosts FrameCostsOf(const RunSpec& spec, const Partition& partition,
+                             std::map<ShardId, Version>& encoded) {
+  if (spec.machines.codec_cost().empty()) return {};
+  const CodecCosts costs(spec.machines);
+  const auto pushes = [&partition, costs](const WorkerFrame& frame, auto cost) {
+    absl::Duration sum;
+    for (const PushEntry& push : frame.pushes) {
+      sum += (costs.*cost)(push.payload, partition.value_count(push.shard));
+    }
+    return sum;
+  };
+  using Cost = absl::Duration (CodecCosts::*)(const ByteChain&, size_t) const;
+  constexpr Cost kEncode = &CodecCosts::Encode;
+  constexpr Cost kDecode = &CodecCosts::Decode;
+  sim::FrameCosts times;
+  times.worker_sends = [pushes](const WorkerFrame& frame) { return pushes(frame, kEncode); };
+  times.server_receives = [pushes](ServerId, const WorkerFrame& frame) {
+    return pushes(frame, kDecode);
+  };
+  times.server_sends = [&partition, &encoded, costs, publish = spec.job.publish](
+                           ServerId, const ServerFrame& frame) {
+    absl::Duration sum;
+    for (const ParametersEntry& entry : frame.parameters) {
+      const auto [newest, added] = encoded.emplace(entry.shard, entry.version);
+      if (!added && entry.version <= newest->second) continue;
+      newest->second = entry.version;
+      const size_t value_count = partition.value_count(entry.shard);
+      if (!publish.has_value()) {
+        sum += costs.Encode(entry.payload, value_count);
+      } else if (publish->codec.has_value()) {
+        sum += costs.Encode(publish->codec->id, value_count);
+      }
+    }
+    return sum;
+  };
+  times.worker_receives = [&partition, costs](const ServerFrame& frame) {
+    absl::Duration sum;
+    for (const ParametersEntry& entry : frame.parameters) {
+      if (entry.kind == Parameters::MOVE) continue;  // an exact delta has no codec
+      sum += costs.Decode(entry.payload, partition.value_count(entry.shard));
+    }
+    return sum;
+  };
+  return times;
+}
+
+// A folder that is removed with this object.
+class TempFolder {
+ public:
+  static absl::StatusOr<TempFolder> Make() {
+    std::error_code error;
+    const std::string pattern =
+        (std::filesystem::temp_directory_path(error) / "thinwire-run-XXXXXX").string();
+    TempFolder folder;
+    folder.path_ = pattern;
+    if (error || mkdtemp(folder.path_.data()) == nullptr) {
+      folder.path_.clear();
+      return absl::UnavailableError(absl::StrCat(pattern, ": cannot make a folder"));
+    }
+    return folder;
+  }
+  TempFolder(TempFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  TempFolder& operator=(TempFolder&&) = delete;
+  ~TempFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  TempFolder() = default;
+  std::string path_;
+};
+
+class ServerRun final : private sim::ClusterObserver {
+ public:
+  // STATE_DIR: an empty folder in which workers save their residuals; empty: they do not.
+  ServerRun(const RunSpec& spec, const RunControl& control, const Partition& partition,
+            const ComputeTimes& times, TaskPool& pool, const std::string& state_dir);
+  ~ServerRun() override;
+
+  absl::StatusOr<RunResult> Run();
+
+ private:
+  struct Computed {
+    GradientResult result;
+    std::vector<std::vector<float>> gradient;  // by tensor
+  };
+  struct Worker {
+    explicit Worker(const Partition& partition) : ages(partition) {}
+    std::optional<client::LocalSteps> local;
+    std::future<absl::StatusOr<Computed>> computed;
+    std::shared_ptr<const std::vector<Deal>> deals;
+    ValueAges ages;
+    bool began = false;    // its first step
+    bool trained = false;  // its last step
+  };
+
+  sim::VirtualTask Task();
+  // The functions of the task.
+  absl::Duration Begin(const sim::VirtualStep& step);
+  absl::StatusOr<uint32_t> Finish(const sim::VirtualStep& step,
+                                  std::vector<std::vector<float>>& gradient);
+  absl::StatusOr<double> Accuracy(const sim::VirtualStep& step);
+
+  void OnApplied(ShardId id, const Event& event, const Effects& effects, const Shard& shard,
+                 LogSequence sequence) override;
+  void OnRestored(ShardId id, const Shard& shard, LogSequence applied) override;
+  void EndServer(ServerId server) override;
+  void OnTrained(WorkerId worker) override;
+
+  // The time since the beginning of the run.
+  absl::Duration now() const {
+    return began_.has_value() ? cluster_.time().elapsed() - *began_ : absl::ZeroDuration();
+  }
+  void Watch(ShardId id, const Shard* shard);
+  // Returns whether all servers have processes that know their shards.
+  bool watches() const { return std::ranges::find(shards_, nullptr) == shards_.end(); }
+  // Adds the decisions of push: adaptive to RESULT.
+  void AddDecisions(RunResult& result);
+  absl::Status Failure();
+  Step FinishedSteps();
+
+  const RunSpec& spec_;
+  const RunControl& control_;
+  const Partition& partition_;
+  const ComputeTimes& times_;
+  TaskPool& pool_;
+  std::map<ShardId, Version> encoded_;
+  std::vector<Worker> workers_;
+  std::vector<const Shard*> shards_;  // null: no event yet, or the server has no process
+  std::map<uint64_t, absl::Duration> trial_times_;  // the first step of a trial, and when it began
+  std::optional<absl::Duration> began_;
+  absl::Duration progress_;  // the time of the last event or of the end of a computation
+  RunRecorder record_;
+  mutable sim::Cluster cluster_;
+};
+
+ServerRun::ServerRun(const RunSpec& spec, const RunControl& control, const Partition& partition,
+                     const ComputeTimes& times, TaskPool& pool, const std::string& state_dir)
+    : spec_(spec),
+      control_(control),
+      partition_(partition),
+      times_(times),
+      pool_(pool),
+      shards_(partition.shard_count()),
+      record_({.worker_count = spec.job.rule.workers,
+               .examples = pool.own().examples(),
+               .tests = spec.tests,
+               .finished_steps = [this] { return FinishedSteps(); }},
+              partition, {}, [this] { return now(); }, pool),
+      cluster_(spec.job, Task(),
+               {.links = {.worker = LinkOf(spec.machines.worker_link()),
+                          .server = LinkOf(spec.machines.server_link()),
+                          .servers_beside_workers = spec.machines.servers_beside_workers()},
+                .costs = FrameCostsOf(spec, partition, encoded_),
+                .observer = this,
+                .state_dir = state_dir}) {
+  for (uint32_t w = 0; w < spec.job.rule.workers; ++w) {
+    Worker& worker = workers_.emplace_back(partition);
+    const LocalStepsSpec& local = spec.job.task.local;
+    if (local.enabled()) worker.local.emplace(local, partition.tensors());
+  }
+  cluster_.network().SetIdeal(true);
+  cluster_.network().WatchBytes([this](bool to_server, uint64_t bytes) {
+    to_server ? record_.Pushed(bytes) : record_.Pulled(bytes);
+  });
+}
+
+ServerRun::~ServerRun() {
+  // Threads of the pool may still read the replicas of the cluster.
+  for (const Worker& worker : workers_) {
+    if (worker.computed.valid()) worker.computed.wait();
+  }
+}
+
+sim::VirtualTask ServerRun::Task() {
+  const LearningTask& task = pool_.own();
+  sim::VirtualTask all = {.tensors = partition_.tensors(),
+                          .last = Step{task.steps()},
+                          .planned_examples = task.examples(),
+                          .planned_steps = task.steps()};
+  for (uint32_t i = 0; i < all.tensors.size(); ++i) {
+    const std::span<const float> initial = task.initial(i);
+    all.initial.emplace_back(initial.begin(), initial.end());
+  }
+  if (spec_.job.schedule.grows_batch()) {
+    all.data = task.sampling();
+    all.config = spec_.config;
+  }
+  const PushSpec& push = spec_.job.push;
+  if (push.choose.has_value() || push.adaptive.has_value()) {
+    all.fastest = FastestCodecs(spec_, partition_);
+  }
+  if (push.adaptive.has_value()) {
+    all.trial_steps = push.adaptive->speculate_steps;
+    all.test = [this](const sim::VirtualStep& step) { return Accuracy(step); };
+  }
+  all.time = [this](const sim::VirtualStep& step) { return Begin(step); };
+  all.gradient = [this](const sim::VirtualStep& step, std::vector<std::vector<float>>& gradient) {
+    return Finish(step, gradient);
+  };
+  return all;
+}
+
+absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
+  Worker& worker = workers_[step.worker.value];
+  if (worker.deals == nullptr || worker.deals->size() != step.deals.size()) {
+    worker.deals =
+        std::make_shared<const std::vector<Deal>>(step.deals.begin(), step.deals.end());
+    pool_.own().Follow(*worker.deals);
+  }
+  if (const auto trial = cluster_.worker(step.worker)->trial()) {
+    trial_times_.emplace(trial->value, now());
+  }
+  const uint64_t passes = pool_.own().pass_count(step.worker, step.step);
+  // A deal may have increased the passes of a step.
+  const uint64_t step_passes = std::max(spec_.job.task.step_passes(), passes);
+  const absl::Duration time =
+      times_.OfStep(step.worker, step.step, step_passes, passes, now()) +
+      spec_.job.DelayOf(step.worker);
+  record_.Began(step.worker, time);
+  progress_ = cluster_.time().elapsed() + time;
+  const std::vector<std::span<float>> parameters(step.parameters.begin(), step.parameters.end());
+  worker.computed = pool_.Submit<absl::StatusOr<Computed>>(
+      [&worker, &partition = partition_, deals = worker.deals, parameters, number = step.worker,
+       step = step.step](LearningTask& task) -> absl::StatusOr<Computed> {
+        task.Follow(*deals);
+        Computed computed;
+        std::vector<std::span<float>> gradient;
+        for (const TensorShape& tensor : partition.tensors()) {
+          gradient.emplace_back(computed.gradient.emplace_back(tensor.value_count()));
+        }
+        ASSIGN_OR_RETURN(computed.result,
+                         ComputeGradient(task, number, step, parameters, gradient,
+                                         worker.local ? &*worker.local : nullptr));
+        return computed;
+      });
+  worker.began = true;
+  if (!began_.has_value() && std::ranges::all_of(workers_, &Worker::began)) {
+    began_ = cluster_.time().elapsed();
+    cluster_.network().SetIdeal(false);
+  }
+  return time;
+}
+
+absl::StatusOr<uint32_t> ServerRun::Finish(const sim::VirtualStep& step,
+                                           std::vector<std::vector<float>>& gradient) {
+  ASSIGN_OR_RETURN(Computed computed, workers_[step.worker.value].computed.get());
+  record_.SetTrial(cluster_.worker(step.worker)->trial().has_value());
+  record_.Computed(computed.result);
+  if (computed.result.examples > 0) gradient.swap(computed.gradient);
+  return computed.result.examples;
+}
+
+absl::StatusOr<double> ServerRun::Accuracy(const sim::VirtualStep& step) {
+  std::future<absl::StatusOr<TestResult>> test;
+  if (spec_.job.optimizer.parameter_average > 0) {
+    test = record_.Test();
+  } else {
+    const std::vector<std::span<float>> parameters(step.parameters.begin(), step.parameters.end());
+    test = pool_.Submit<absl::StatusOr<TestResult>>(
+        [&parameters](LearningTask& task) { return task.Test(parameters); });
+    test.wait();
+  }
+  ASSIGN_OR_RETURN(const TestResult result, test.get());
+  return result.accuracy;
+}
+
+void ServerRun::Watch(ShardId id, const Shard* shard) {
+  if (std::exchange(shards_[id.value], shard) != shard && watches()) record_.Watch(shards_);
+}
+
+void ServerRun::OnRestored(ShardId id, const Shard& shard, LogSequence) {
+  Watch(id, &shard);
+  if (id == ShardId{0}) record_.GoBack(shard.version());
+}
+
+void ServerRun::EndServer(ServerId server) {
+  for (const ShardId shard : partition_.ShardsOf(server)) Watch(shard, nullptr);
+}
+
+void ServerRun::OnApplied(ShardId id, const Event& event, const Effects& effects,
+                          const Shard& shard, LogSequence) {
+  Watch(id, &shard);
+  if (!began_.has_value() || !watches()) return;
+  progress_ = std::max(progress_, cluster_.time().elapsed());
+  record_.Applied(id, event, effects);
+  if (const auto* rule = std::get_if<RuleEvent>(&event); rule != nullptr && id == ShardId{0}) {
+    record_.Announced(*rule);
+  }
+  const auto* push = std::get_if<PushEvent>(&event);
+  if (push == nullptr || push->examples == 0) return;
+  if (effects.judgement->verdict != Verdict::kAccept) return;
+  workers_[push->worker.value].ages.Accepted(id, push->step, push->payload);
+}
+
+void ServerRun::OnTrained(WorkerId id) {
+  Worker& worker = workers_[id.value];
+  if (!std::exchange(worker.trained, true)) record_.Finished(id);
+}
+
+absl::Status ServerRun::Failure() {
+  for (uint32_t w = 0; w < workers_.size(); ++w) {
+    const sim::VirtualWorker* const worker = cluster_.worker(WorkerId{w});
+    if (worker->state() == sim::VirtualWorker::State::kFailed) return worker->failure();
+  }
+  for (uint32_t s = 0; s < spec_.job.server_count; ++s) {
+    RETURN_IF_ERROR(cluster_.failure(ServerId{s}));
+  }
+  return absl::OkStatus();
+}
+
+Step ServerRun::FinishedSteps() {
+  Step least = cluster_.worker(WorkerId{0})->step();
+  for (uint32_t w = 1; w < workers_.size(); ++w) {
+    least = std::min(least, cluster_.worker(WorkerId{w})->step());
+  }
+  return least;
+}
+
+void ServerRun::AddDecisions(RunResult& result) {
+  std::optional<StatusReply> status;
+  cluster_.job(ServerId{0})->Status([&status](absl::StatusOr<StatusReply> reply) {
+    status = *std::move(reply);
+  });
+  cluster_.RunUntil(absl::InfiniteDuration(), [&status] { return status.has_value(); });
+  for (PrecisionDecision& decision : *status->mutable_precision_decisions()) {
+    decision.set_seconds(absl::ToDoubleSeconds(trial_times_[decision.step()]));
+    *result.add_decision() = std::move(decision);
+  }
+}
+
+absl::StatusOr<RunResult> ServerRun::Run() {
+  cluster_.StartAll();
+  bool stopped = false;
+  uint64_t events = 0;
+  absl::Status failure = Failure();
+  cluster_.RunUntil(absl::InfiniteDuration(), [&] {
+    if (++events % kEventsPerReport == 0 && control_.progress != nullptr) {
+      stopped = !control_.progress(record_.done());
+    }
+    failure = Failure();
+    if (cluster_.time().elapsed() - progress_ > kLongestWait) {
+      failure.Update(absl::InternalError(absl::StrCat("the simulated workers wait for each other:\n",
+                                                      cluster_.DescribeWorkers())));
+    }
+    return stopped || !failure.ok() || std::ranges::all_of(workers_, &Worker::trained);
+  });
+  if (stopped) return absl::CancelledError("the run was stopped");
+  RETURN_IF_ERROR(failure);
+  // The factor of clip_norm for the last round may be under way.
+  cluster_.RunUntil(cluster_.time().elapsed() + kLongestWait, [this] {
+    return std::ranges::all_of(shards_, [](const Shard* shard) { return shard->CanSave(); });
+  });
+  ASSIGN_OR_RETURN(RunResult result, record_.Finish());
+  if (spec_.job.push.adaptive.has_value()) AddDecisions(result);
+  for (const Worker& worker : workers_) {
+    const std::vector<uint64_t>& counts = worker.ages.counts();
+    for (size_t age = 0; age < counts.size(); ++age) {
+      if (counts[age] > 0) (*result.mutable_value_age())[age] += counts[age];
+    }
+  }
+  return result;
+}
+
+}  // namespace
 
 // The daemons support some settings that virtual time does not.
 absl::Status CheckSupported(const RunSpec& spec) {
@@ -53,20 +453,22 @@ absl::Status CheckSupported(const RunSpec& spec) {
 absl::StatusOr<RunResult> RunParameterServer(const RunSpec& spec, const MakeLearningTask& task,
                                              const RunControl& control) {
   RETURN_IF_ERROR(CheckSupported(spec));
-  if (!spec.job.push.adaptive.has_value() && !spec.machines.has_imposed_staleness()) {
-    return RunServers(spec, task, control);
+  const JobSpec& job = spec.job;
+  ASSIGN_OR_RETURN(const std::unique_ptr<TaskPool> pool, TaskPool::Make(task, control.threads));
+  std::vector<TensorShape> tensors = pool->own().tensors();
+  RETURN_IF_ERROR(PlaceTensors(job.AllGroups(), tensors));
+  ASSIGN_OR_RETURN(const Partition partition,
+                   Partition::Make(std::move(tensors), job.shard_size, job.server_count));
+  ASSIGN_OR_RETURN(const ComputeTimes times,
+                   ComputeTimes::Make(spec.machines.compute(), spec.folder, job.task.seed));
+  if (!job.push.adaptive.has_value()) {
+    return ServerRun(spec, control, partition, times, *pool, "").Run();
   }
-  ASSIGN_OR_RETURN(const auto cluster, LabCluster::Make(spec, task, control.threads));
-  if (spec.job.push.adaptive.has_value()) return RunAdaptive(*cluster, control);
-  const auto record = cluster->MakeRecord(cluster->examples(), spec.tests);
-  Stretch whole = {.end = cluster->end()};
-  if (spec.job.push.choose.has_value()) whole.codecs = FastestCodecs(spec, cluster->partition());
-  RETURN_IF_ERROR(cluster->Begin(whole, *record));
-  RETURN_IF_ERROR(cluster->Run(
-      [&] { return control.progress == nullptr || control.progress(record->done()); }));
-  ASSIGN_OR_RETURN(RunResult result, record->Finish());
-  cluster->AddValueAges(result);
-  return result;
+  // All processes return to checkpoints: those of the servers are on simulated disks.
+  RunSpec durable = spec;
+  durable.job.recovery.durability = Durability::kCheckpoint;
+  ASSIGN_OR_RETURN(const TempFolder folder, TempFolder::Make());
+  return ServerRun(durable, control, partition, times, *pool, folder.path()).Run();
 }
 
 }  // namespace thinwire::lab

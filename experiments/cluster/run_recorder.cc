@@ -11,7 +11,7 @@
 #include "common/files/crc32c.h"
 #include "common/median.h"
 #include "common/status_macros.h"
-#include "experiments/cluster/lab_lead.h"
+#include "server/core/update/gradient_noise.h"
 
 namespace thinwire::lab {
 namespace {
@@ -56,7 +56,8 @@ RunRecorder::RunRecorder(const Plan& plan, const Partition& partition,
       shards_(std::move(shards)),
       now_(std::move(now)),
       pool_(pool),
-      workers_(plan.worker_count) {}
+      workers_(plan.worker_count),
+      accepted_(1) {}
 
 void RunRecorder::Watch(std::vector<const Shard*> shards) {
   shards_ = std::move(shards);
@@ -70,18 +71,14 @@ std::future<absl::StatusOr<TestResult>> RunRecorder::Test() {
       });
 }
 
-void RunRecorder::AddTrial(const RunRecorder& trial) {
-  Pushed(trial.result_.push_bytes());
-  Pulled(trial.result_.pull_bytes());
-  for (size_t i = 0; i < workers_.size(); ++i) workers_[i].computed += trial.workers_[i].computed;
-}
-
-void RunRecorder::Adopt(const RunRecorder& trial) {
-  result_.set_examples(result_.examples() + trial.result_.examples());
-  result_.set_updates(trial.result_.updates());
-  for (const auto& [staleness, pushes] : trial.result_.staleness()) {
-    (*result_.mutable_staleness())[staleness] += pushes;
-  }
+void RunRecorder::GoBack(Version version) {
+  const auto [examples, pushes] = accepted_[version.value];
+  accepted_.resize(version.value + 1);
+  result_.set_examples(examples);
+  result_.set_updates(version.value);
+  result_.clear_staleness();
+  if (pushes > 0) (*result_.mutable_staleness())[0] = pushes;
+  due_.reset();
 }
 
 void RunRecorder::Began(WorkerId worker, absl::Duration time) {
@@ -95,6 +92,7 @@ void RunRecorder::Began(WorkerId worker, absl::Duration time) {
 }
 
 void RunRecorder::Computed(const GradientResult& gradient) {
+  if (trial_) return;
   loss_sum_ += gradient.loss_sum;
   loss_examples_ += gradient.examples;
 }
@@ -113,9 +111,14 @@ void RunRecorder::Applied(ShardId shard, const Event& event, const Effects& effe
   const Version version = shards_[0]->version();
   if (shard == ShardId{0} && version.value > result_.updates()) {
     result_.set_updates(version.value);
+    if (const auto fresh = result_.staleness().find(0); fresh != result_.staleness().end()) {
+      accepted_.resize(version.value);
+      accepted_.emplace_back(result_.examples(), fresh->second);
+    }
     const auto points = static_cast<uint64_t>(result_.point_size());
     const bool reached = result_.examples() * plan_.tests >= plan_.examples * (points + 1);
-    if (reached && points + 1 < plan_.tests && !due_.has_value()) due_ = version;
+    const bool due = reached && points + 1 < plan_.tests && !trial_;
+    if (due && !due_.has_value()) due_ = version;
   }
   const auto has_updates = [this](const Shard* s) { return s->version() >= *due_; };
   if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(now_());
@@ -145,7 +148,9 @@ void RunRecorder::RecordPoint(absl::Duration when) {
     point.set_train_loss(std::exchange(loss_sum_, 0) /
                          static_cast<double>(std::exchange(loss_examples_, 0)));
   }
-  if (const auto noise_scale = NoiseOf(shards_).scale()) point.set_noise_scale(*noise_scale);
+  std::vector<NoiseEstimate> noise;
+  for (const Shard* shard : shards_) noise.push_back(shard->noise());
+  if (const auto scale = SumOfNoise(noise).scale()) point.set_noise_scale(*scale);
   tests_.push_back(Test());
 }
 

@@ -13,6 +13,7 @@
 #include <future>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,10 +48,10 @@ class RunRecorder {
   void Watch(std::vector<const Shard*> shards);
   // Tests the current masters, or their averages. Errors: those of LearningTask::Test.
   std::future<absl::StatusOr<TestResult>> Test();
-  // Adds the bytes and the computing times of TRIAL, a record of other servers and workers.
-  void AddTrial(const RunRecorder& trial);
-  // Adds the examples and the staleness of TRIAL, whose state this run has taken over.
-  void Adopt(const RunRecorder& trial);
+  // In a trial of push: adaptive, no point is recorded, and no loss is added: the run may go back. Its
+  // examples and updates are then those with the version VERSION of the first shard.
+  void SetTrial(bool trial) { trial_ = trial; }
+  void GoBack(Version version);
 
   // The functions below record what happens at the current time.
 
@@ -92,6 +93,9 @@ class RunRecorder {
   std::vector<float> step_seconds_;
   double loss_sum_ = 0;  // since the last point
   uint64_t loss_examples_ = 0;
+  bool trial_ = false;
+  // The examples and the pushes of the first shard up to each version, in mode sync.
+  std::vector<std::pair<uint64_t, uint64_t>> accepted_;
   std::optional<Version> due_;  // a point waits until every shard has this version
   std::vector<std::future<absl::StatusOr<TestResult>>> tests_;  // by point
 };
