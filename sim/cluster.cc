@@ -187,7 +187,7 @@ void Cluster::StartWorker(WorkerId worker) {
   process = std::make_unique<VirtualWorker>(
       task_, partition_, std::move(client), network_.Connect(worker),
       *worker_processes_[worker.value], pushed_[worker.value], observer_, options_.mutant,
-      [this](Step first) { UndoDeparted(first); });
+      [this](Step first) { UndoDeparted(first); }, [this] { worker_failed_ = true; });
   process->Start();
 }
 
@@ -238,6 +238,7 @@ void Cluster::ActForProcesses() {
 }
 
 void Cluster::RestartRefusedWorkers() {
+  if (!std::exchange(worker_failed_, false)) return;
   for (uint32_t w = 0; w < workers_.size(); ++w) {
     if (workers_[w] == nullptr || !absl::IsAlreadyExists(workers_[w]->failure())) continue;
     StartWorker(WorkerId{w});

@@ -143,7 +143,8 @@ class Cluster {
   std::vector<PushedExamples> pushed_;  // by worker
   std::vector<std::unique_ptr<VirtualProcess>> worker_processes_;
   std::vector<std::unique_ptr<VirtualWorker>> workers_;
-  uint64_t starts_ = 0;  // of server processes
+  uint64_t starts_ = 0;         // of server processes
+  bool worker_failed_ = false;  // since the last RestartRefusedWorkers
   ConfirmedRules confirmed_;
 };
 

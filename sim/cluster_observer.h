@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "client/encode/residual_file.h"
 #include "client/replica/replica.h"
 #include "common/ids.h"
@@ -60,8 +61,9 @@ class ClusterObserver : public ShardObserver {
   virtual void Check(WorkerId /*worker*/, Incarnation /*incarnation*/,
                      std::span<const client::ShardResidualsView> /*residuals*/,
                      uint64_t /*lost_returns*/, client::Replica* /*replica*/) {}
-  // A worker has the verdicts of its last step.
+  // A worker has the verdicts of its last step, or cannot go on because of FAILURE.
   virtual void OnTrained(WorkerId /*worker*/) {}
+  virtual void OnFailed(WorkerId /*worker*/, const absl::Status& /*failure*/) {}
 };
 
 }  // namespace thinwire::sim

@@ -52,8 +52,6 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   // The worker's end.
 
   void Write(ByteChain frame) {
-    // The frame may refer to gradients, which change after the verdicts and end with the process.
-    frame = ByteChain(frame.ToVector());
     absl::Duration cost;
     if (network_.costs_.worker_sends != nullptr) {
       cost = network_.costs_.worker_sends(ParseWorkerFrame(frame).value());

@@ -13,7 +13,8 @@ namespace thinwire::sim {
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
                              ExecutorFactory& time, PushedExamples& pushed, ClusterObserver& observer,
-                             Mutant mutant, std::function<void(Step)> came_back)
+                             Mutant mutant, std::function<void(Step)> came_back,
+                             std::function<void()> failed)
     : task_(task),
       partition_(partition),
       options_(std::move(options)),
@@ -24,9 +25,9 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       observer_(observer),
       mutant_(mutant),
       came_back_(std::move(came_back)),
+      failed_(std::move(failed)),
       stays_(task.stays),
       missing_(partition.shard_count(), false) {
-  for (const TensorShape& tensor : task_.tensors) gradient_.emplace_back(tensor.value_count());
   if (task_.data.has_value()) {
     SamplerOptions data = *task_.data;
     data.worker = options_.worker;
@@ -39,7 +40,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
   }
   core_ = *std::move(core);
   if (task_.trial_steps > 0) trial_tests_.emplace(task_.trial_steps);
-  for (uint32_t i = 0; i < gradient_.size(); ++i) parameters_.push_back(core_->replica().tensor(i));
+  for (uint32_t i = 0; i < task_.tensors.size(); ++i) parameters_.push_back(core_->replica().tensor(i));
 }
 
 VirtualWorker::~VirtualWorker() {
@@ -246,13 +247,15 @@ void VirtualWorker::LeaveWhenTrained() {
 void VirtualWorker::Compute() {
   TellState(/*with_replica=*/true);
   SaveResiduals();
-  for (std::vector<float>& tensor : gradient_) std::ranges::fill(tensor, 0.0f);
+  // Frames under way share the memory of the gradient, also after the end of the process.
+  const auto gradient = std::make_shared<std::vector<std::vector<float>>>();
+  for (const TensorShape& tensor : task_.tensors) gradient->emplace_back(tensor.value_count());
   if (sampler_.has_value()) pushed_[step_] = examples_;
-  const absl::StatusOr<uint32_t> count = task_.gradient(StepNow(), gradient_);
+  const absl::StatusOr<uint32_t> count = task_.gradient(StepNow(), *gradient);
   if (!count.ok()) return Fail(count.status());
-  if (*count > 0) observer_.AddProduced(options_.worker, core_->incarnation(), gradient_, *count);
+  if (*count > 0) observer_.AddProduced(options_.worker, core_->incarnation(), *gradient, *count);
   core_->BeginStep(step_, *count, 1);
-  for (uint32_t i = gradient_.size(); i-- > 0;) core_->Ready(i, gradient_[i], nullptr);
+  for (uint32_t i = gradient->size(); i-- > 0;) core_->Ready(i, (*gradient)[i], gradient);
 }
 
 void VirtualWorker::Leave() {
@@ -267,6 +270,8 @@ void VirtualWorker::Fail(absl::Status failure) {
   if (state_ == State::kFinished || state_ == State::kFailed) return;
   state_ = State::kFailed;
   failure_ = std::move(failure);
+  observer_.OnFailed(options_.worker, failure_);
+  failed_();
 }
 
 }  // namespace thinwire::sim

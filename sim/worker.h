@@ -78,11 +78,12 @@ class VirtualWorker final : private client::StepListener {
   enum class State { kJoining, kTraining, kLeaving, kFinished, kFailed };
 
   // Adds what it pushes to PUSHED, and tells OBSERVER what it does. CAME_BACK is called
-  // when it has joined again after a rollback, with its first step. TASK, PARTITION, TIME, PUSHED and
+  // when it has joined again after a rollback, with its first step, and FAILED when it fails. TASK, PARTITION, TIME, PUSHED and
   // OBSERVER must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
                 std::unique_ptr<Transport> transport, ExecutorFactory& time, PushedExamples& pushed,
-                ClusterObserver& observer, Mutant mutant, std::function<void(Step)> came_back);
+                ClusterObserver& observer, Mutant mutant, std::function<void(Step)> came_back,
+                std::function<void()> failed);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
@@ -153,6 +154,7 @@ class VirtualWorker final : private client::StepListener {
   ClusterObserver& observer_;
   const Mutant mutant_;
   const std::function<void(Step)> came_back_;
+  const std::function<void()> failed_;
   bool stays_;
   std::optional<Sampler> sampler_;
   std::optional<TrialTests> trial_tests_;
@@ -160,7 +162,6 @@ class VirtualWorker final : private client::StepListener {
   bool asks_ = false;          // the lead was asked for deals
   std::vector<bool> missing_;  // by shard: its parameters are awaited
   std::vector<std::span<float>> parameters_;
-  std::vector<std::vector<float>> gradient_;
   std::vector<uint32_t> examples_;  // of the current step
   std::vector<Deal> deals_;
   State state_ = State::kJoining;

@@ -160,6 +160,7 @@ class ServerRun final : private sim::ClusterObserver {
   void OnRestored(ShardId id, const Shard& shard, LogSequence applied) override;
   void EndServer(ServerId server) override;
   void OnTrained(WorkerId worker) override;
+  void OnFailed(WorkerId worker, const absl::Status& failure) override;
 
   // The time since the beginning of the run.
   absl::Duration now() const {
@@ -170,7 +171,6 @@ class ServerRun final : private sim::ClusterObserver {
   bool watches() const { return std::ranges::find(shards_, nullptr) == shards_.end(); }
   // Adds the decisions of push: adaptive to RESULT.
   void AddDecisions(RunResult& result);
-  absl::Status Failure();
   Step FinishedSteps();
 
   const RunSpec& spec_;
@@ -183,6 +183,8 @@ class ServerRun final : private sim::ClusterObserver {
   std::vector<const Shard*> shards_;  // null: no event yet, or the server has no process
   std::map<uint64_t, absl::Duration> trial_times_;  // the first step of a trial, and when it began
   std::optional<absl::Duration> began_;
+  size_t began_count_ = 0, trained_count_ = 0;  // workers
+  absl::Status failure_;
   absl::Duration progress_;  // the time of the last event or of the end of a computation
   RunRecorder record_;
   mutable sim::Cluster cluster_;
@@ -288,8 +290,8 @@ absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
                                          worker.local ? &*worker.local : nullptr));
         return computed;
       });
-  worker.began = true;
-  if (!began_.has_value() && std::ranges::all_of(workers_, &Worker::began)) {
+  if (!std::exchange(worker.began, true)) ++began_count_;
+  if (!began_.has_value() && began_count_ == workers_.size()) {
     began_ = cluster_.time().elapsed();
     cluster_.network().SetIdeal(false);
   }
@@ -349,18 +351,13 @@ void ServerRun::OnApplied(ShardId id, const Event& event, const Effects& effects
 
 void ServerRun::OnTrained(WorkerId id) {
   Worker& worker = workers_[id.value];
-  if (!std::exchange(worker.trained, true)) record_.Finished(id);
+  if (std::exchange(worker.trained, true)) return;
+  record_.Finished(id);
+  ++trained_count_;
 }
 
-absl::Status ServerRun::Failure() {
-  for (uint32_t w = 0; w < workers_.size(); ++w) {
-    const sim::VirtualWorker* const worker = cluster_.worker(WorkerId{w});
-    if (worker->state() == sim::VirtualWorker::State::kFailed) return worker->failure();
-  }
-  for (uint32_t s = 0; s < spec_.job.server_count; ++s) {
-    RETURN_IF_ERROR(cluster_.failure(ServerId{s}));
-  }
-  return absl::OkStatus();
+void ServerRun::OnFailed(WorkerId worker, const absl::Status& failure) {
+  failure_.Update(failure);
 }
 
 Step ServerRun::FinishedSteps() {
@@ -387,20 +384,21 @@ absl::StatusOr<RunResult> ServerRun::Run() {
   cluster_.StartAll();
   bool stopped = false;
   uint64_t events = 0;
-  absl::Status failure = Failure();
+  for (uint32_t s = 0; s < spec_.job.server_count; ++s) {
+    RETURN_IF_ERROR(cluster_.failure(ServerId{s}));
+  }
   cluster_.RunUntil(absl::InfiniteDuration(), [&] {
     if (++events % kEventsPerReport == 0 && control_.progress != nullptr) {
       stopped = !control_.progress(record_.done());
     }
-    failure = Failure();
     if (cluster_.time().elapsed() - progress_ > kLongestWait) {
-      failure.Update(absl::InternalError(absl::StrCat("the simulated workers wait for each other:\n",
+      failure_.Update(absl::InternalError(absl::StrCat("the simulated workers wait for each other:\n",
                                                       cluster_.DescribeWorkers())));
     }
-    return stopped || !failure.ok() || std::ranges::all_of(workers_, &Worker::trained);
+    return stopped || !failure_.ok() || trained_count_ == workers_.size();
   });
   if (stopped) return absl::CancelledError("the run was stopped");
-  RETURN_IF_ERROR(failure);
+  RETURN_IF_ERROR(failure_);
   // The factor of clip_norm for the last round may be under way.
   cluster_.RunUntil(cluster_.time().elapsed() + kLongestWait, [this] {
     return std::ranges::all_of(shards_, [](const Shard* shard) { return shard->CanSave(); });

@@ -25,11 +25,6 @@ Step StepsAfter(Step step, uint64_t n) {
   return n > kLast - step.value ? Step{kLast} : step + n;
 }
 
-uint32_t WorkerTable::live_count() const {
-  return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(),
-                                             [](const WorkerRecord& w) { return w.live(); }));
-}
-
 bool WorkerTable::IsCurrent(WorkerId worker, Incarnation incarnation) const {
   return of(worker).joined() && of(worker).incarnation == incarnation;
 }
@@ -78,23 +73,22 @@ std::vector<WorkerId> WorkerTable::Waiting() const {
 }
 
 void WorkerTable::Join(WorkerId worker, Incarnation incarnation) {
-  WorkerRecord& w = row(worker);
-  if (incarnation <= w.incarnation) return;
-  const Step next = w.next;
-  w = WorkerRecord{};
-  w.incarnation = incarnation;
-  w.next = next;
+  if (incarnation <= of(worker).incarnation) return;
+  Change(worker, [incarnation](WorkerRecord& row) {
+    row = WorkerRecord{.incarnation = incarnation, .next = row.next};
+  });
 }
 
 void WorkerTable::Read(WorkerId worker, const WaitingRead& read) {
-  WorkerRecord& w = row(worker);
   // An incarnation never sends a read for a smaller step than that of its last read. A read for a
   // smaller step than the last one is therefore an old read that arrived out of order, and must not
   // replace the newer read.
-  if (w.read.has_value() && read.step < *w.read) return;
-  w.read = read.step;
-  w.next = std::max(w.next, read.step);
-  w.waiting = read;
+  if (of(worker).read.has_value() && read.step < *of(worker).read) return;
+  Change(worker, [&read](WorkerRecord& row) {
+    row.read = read.step;
+    row.next = std::max(row.next, read.step);
+    row.waiting = read;
+  });
 }
 
 void WorkerTable::Finish(WorkerId worker, Step step, Verdict verdict) {
@@ -104,8 +98,10 @@ void WorkerTable::Finish(WorkerId worker, Step step, Verdict verdict) {
 }
 
 void WorkerTable::Leave(WorkerId worker) {
-  row(worker).left = true;
-  row(worker).waiting.reset();
+  Change(worker, [](WorkerRecord& row) {
+    row.left = true;
+    row.waiting.reset();
+  });
 }
 
 std::vector<ReadAnswer> WorkerTable::ReleaseReads(Step last) {
@@ -131,6 +127,7 @@ absl::Status WorkerTable::Restore(Step frontier, std::vector<WorkerRecord> rows)
   }
   frontier_ = frontier;
   workers_ = std::move(rows);
+  live_count_ = static_cast<uint32_t>(std::ranges::count_if(workers_, &WorkerRecord::live));
   return absl::OkStatus();
 }
 

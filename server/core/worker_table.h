@@ -72,7 +72,7 @@ class WorkerTable {
   const std::vector<WorkerRecord>& rows() const { return workers_; }
   Step frontier() const { return frontier_; }
 
-  uint32_t live_count() const;
+  uint32_t live_count() const { return live_count_; }
   // Returns whether INCARNATION is the worker's newest incarnation and has not left.
   bool IsCurrent(WorkerId worker, Incarnation incarnation) const;
   // Returns the smallest `next` of the live workers, or nullopt if no worker is live.
@@ -95,13 +95,17 @@ class WorkerTable {
   // MarkHeard, Read, Finish, Expire and Leave REQUIRE: IsCurrent(worker, the sender's incarnation).
 
   // Records that a message from the worker arrived. An expired worker is no longer expired.
-  void MarkHeard(WorkerId worker) { row(worker).expired = false; }
+  void MarkHeard(WorkerId worker) {
+    Change(worker, [](WorkerRecord& row) { row.expired = false; });
+  }
   // Registers a waiting read. A read for a smaller step than an earlier read changes nothing; a
   // repeated read is answered again.
   void Read(WorkerId worker, const WaitingRead& read);
   // Records the verdict of a push that finished STEP.
   void Finish(WorkerId worker, Step step, Verdict verdict);
-  void Expire(WorkerId worker) { row(worker).expired = true; }
+  void Expire(WorkerId worker) {
+    Change(worker, [](WorkerRecord& row) { row.expired = true; });
+  }
   void Leave(WorkerId worker);
 
   // REQUIRES: to >= frontier().
@@ -120,7 +124,17 @@ class WorkerTable {
     return workers_[worker.value];
   }
 
+  // Calls CHANGE(row), which may change whether the worker is live.
+  template <typename Function>
+  void Change(WorkerId worker, Function change) {
+    WorkerRecord& changed = row(worker);
+    if (changed.live()) --live_count_;
+    change(changed);
+    if (changed.live()) ++live_count_;
+  }
+
   std::vector<WorkerRecord> workers_;
+  uint32_t live_count_ = 0;
   Step frontier_;
 };
 
