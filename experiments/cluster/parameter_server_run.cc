@@ -344,7 +344,8 @@ void ServerRun::OnApplied(ShardId id, const Event& event, const Effects& effects
     record_.Announced(*rule);
   }
   const auto* push = std::get_if<PushEvent>(&event);
-  if (push == nullptr || push->examples == 0) return;
+  // The pushes of a discarded trial are no part of the run.
+  if (push == nullptr || push->examples == 0 || spec_.job.push.adaptive.has_value()) return;
   if (effects.judgement->verdict != Verdict::kAccept) return;
   workers_[push->worker.value].ages.Accepted(id, push->step, push->payload);
 }
