@@ -24,12 +24,14 @@ std::string ServerName(ServerId server) {
 // One stream with its two ends. The events of the network share ownership of it.
 class Network::Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Network& network, WorkerId worker, ServerId server, StreamObserver& observer)
+  Stream(Network& network, WorkerId worker, ServerId server, StreamObserver& observer,
+         OnFrame on_frame)
       : network_(network),
         time_(network.time_),
         link_(network.link_),
         worker_(worker),
         server_(server),
+        on_frame_(std::move(on_frame)),
         observer_(&observer) {}
 
   WorkerId worker() const { return worker_; }
@@ -146,9 +148,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
       ByteChain frame = std::move(at_worker_.front());
       at_worker_.pop_front();
       --worker_reads_;
-      if (network_.on_frame_ != nullptr) {
-        network_.on_frame_(worker_, ParseServerFrame(frame).value());
-      }
+      on_frame_(ParseServerFrame(frame).value());
       observer_->OnFrame(std::move(frame));
     }
     if (at_worker_.empty() && end_.has_value()) CloseAtWorker(*end_);
@@ -168,6 +168,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   const LinkOptions link_;
   const WorkerId worker_;
   const ServerId server_;
+  const OnFrame on_frame_;
   StreamObserver* observer_;          // null: the stream has ended for the worker
   std::unique_ptr<Session> session_;  // null before the stream has arrived and after its end
   bool broken_ = false;
@@ -252,12 +253,13 @@ void Network::Call(std::function<Job*()> reach, absl::Duration timeout,
 
 class Network::WorkerTransport final : public Transport {
  public:
-  WorkerTransport(Network& network, WorkerId worker) : network_(network), worker_(worker) {}
+  WorkerTransport(Network& network, WorkerId worker, OnFrame on_frame)
+      : network_(network), worker_(worker), on_frame_(std::move(on_frame)) {}
   ~WorkerTransport() override { *alive_ = false; }
 
   std::string NameOf(ServerId server) const override { return ServerName(server); }
   std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override {
-    const auto stream = std::make_shared<Stream>(network_, worker_, server, observer);
+    const auto stream = std::make_shared<Stream>(network_, worker_, server, observer, on_frame_);
     network_.streams_.push_back(stream);
     stream->Open();
     return std::make_unique<WorkerStream>(stream);
@@ -315,6 +317,7 @@ class Network::WorkerTransport final : public Transport {
 
   Network& network_;
   const WorkerId worker_;
+  const OnFrame on_frame_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
@@ -395,8 +398,8 @@ void Network::Detach(ServerId server) {
   });
 }
 
-std::unique_ptr<Transport> Network::Connect(WorkerId worker) {
-  return std::make_unique<WorkerTransport>(*this, worker);
+std::unique_ptr<Transport> Network::Connect(WorkerId worker, OnFrame on_frame) {
+  return std::make_unique<WorkerTransport>(*this, worker, std::move(on_frame));
 }
 
 std::unique_ptr<Peers> Network::ConnectLead() { return std::make_unique<LeadPeers>(*this); }

@@ -47,13 +47,11 @@ class Network {
   // The process has ended: its streams break, and its pending calls fail.
   void Detach(ServerId server);
 
-  // Return the connections of a process. Must be destroyed before the network.
-  std::unique_ptr<Transport> Connect(WorkerId worker);
+  // Return the connections of a process. Must be destroyed before the network. ON_FRAME is called
+  // before a frame of a server arrives at the worker's process.
+  using OnFrame = std::function<void(const ServerFrame&)>;
+  std::unique_ptr<Transport> Connect(WorkerId worker, OnFrame on_frame);
   std::unique_ptr<Peers> ConnectLead();
-
-  // Calls ON_FRAME(worker, frame) before a frame of a server arrives at a worker.
-  using OnFrame = std::function<void(WorkerId, const ServerFrame&)>;
-  void Watch(OnFrame on_frame) { on_frame_ = std::move(on_frame); }
 
   // Breaks the streams between WORKER and SERVER. All frames under way are lost.
   void Break(WorkerId worker, ServerId server);
@@ -97,7 +95,6 @@ class Network {
   std::set<ServerId> cut_from_lead_;
   std::map<ServerId, absl::Duration> repeated_;
   std::vector<std::weak_ptr<Stream>> streams_;
-  OnFrame on_frame_;  // null: nobody watches
 };
 
 }  // namespace thinwire::sim

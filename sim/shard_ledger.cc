@@ -106,6 +106,9 @@ void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict) {
             absl::StrCat("the acknowledged push of ", NameOf(id), " is not in the shard"));
   } else if (verdict == Verdict::kLate) {
     Require(!IsAccepted(id), absl::StrCat("the late push of ", NameOf(id), " is in the shard"));
+  } else {
+    Require(verdict == Verdict::kFenced || verdict == Verdict::kStale,
+            absl::StrCat("the push of ", NameOf(id), " got an unexpected verdict"));
   }
 }
 
@@ -173,6 +176,12 @@ void ShardLedger::RecordUpdate(const Event& event, const Shard& shard) {
   for (const Accepted& gradient : pending_) {
     unpublished_ = std::min(unpublished_.value_or(gradient.id.step), gradient.id.step);
   }
+  const CodecId codec = PayloadCodec(pending_.front().payload);
+  for (const Accepted& gradient : pending_) {
+    Require(PayloadCodec(gradient.payload) == codec,
+            "the gradients of an update have several codecs");
+  }
+  codecs_.insert(codec);
   if (rule_.ordered_fold) {
     std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
   }

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "client/core/residual_restore.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/worker_folder.h"
+#include "proto/precision.pb.h"
 
 namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
                              ExecutorFactory& time, PushedExamples& pushed, ClusterLedger& ledger,
-                             Mutant mutant, std::function<void(Step)> came_back)
+                             Mutant mutant, Joined joined)
     : task_(task),
       partition_(partition),
       options_(std::move(options)),
@@ -22,7 +25,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       pushed_(pushed),
       ledger_(ledger),
       mutant_(mutant),
-      came_back_(std::move(came_back)),
+      joined_(std::move(joined)),
       stays_(task.stays),
       missing_(partition.shard_count(), false) {
   for (const TensorShape& tensor : task_.tensors) gradient_.emplace_back(tensor.value_count());
@@ -31,6 +34,8 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
     data.worker = options_.worker;
     sampler_.emplace(data);
   }
+  if (task_.accuracy != nullptr && options_.worker == WorkerId{0})
+    tests_.emplace(task_.trial_steps);
   auto core = client::ClientCore::Make(options_, partition_, *transport_, loop_, *this);
   if (core.ok()) {
     core_ = *std::move(core);
@@ -42,13 +47,16 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
 VirtualWorker::~VirtualWorker() {
   if (core_ != nullptr) {
     core_->StopExchange();
-    const auto residuals = core_->encoder().residuals();
-    if (residuals.ok()) {
-      ledger_.Keep(options_.worker, pushed_until_, std::max(step_, pushed_until_.value_or(step_)),
-                   *residuals);
-    }
+    KeepResiduals();
   }
   loop_->Stop();
+}
+
+void VirtualWorker::KeepResiduals() {
+  const auto residuals = core_->encoder().residuals();
+  if (!residuals.ok()) return;
+  ledger_.Keep(options_.worker, core_->incarnation(), pushed_until_,
+               std::max(step_, pushed_until_.value_or(step_)), *residuals);
 }
 
 void VirtualWorker::Join() {
@@ -62,10 +70,11 @@ void VirtualWorker::Join() {
     step_ = *first;
     saves_ = true;
     pushed_until_.reset();
+    tested_.reset();
     if (mutant_ == Mutant::kResidualOfAnotherStep) RestoreNewest();
+    joined_(/*came_back=*/life_ > 0, step_);
     BeginInLedger();
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
-    if (life_ > 0) came_back_(step_);
     if (sampler_.has_value()) sampler_->ForgetDeals();
     ContinueLater();
   });
@@ -86,6 +95,7 @@ void VirtualWorker::OnFailure(absl::Status failure) { Fail(std::move(failure)); 
 
 void VirtualWorker::OnRollback(Generation) {
   if (state_ == State::kFailed) return;
+  Tell("follows the servers back");
   ++life_;
   computing_ = false;
   over_ = false;
@@ -98,7 +108,9 @@ void VirtualWorker::ContinueLater() {
 }
 
 void VirtualWorker::Continue() {
-  if (state_ != State::kTraining || computing_ || !IsDealt()) return;
+  if (state_ != State::kTraining || computing_) return;
+  TestTrial();
+  if (!IsDealt()) return;
   if (core_->deals().retired()) return Leave();
   over_ = IsOver();
   if (over_) {
@@ -133,9 +145,27 @@ bool VirtualWorker::IsDealt() {
   return true;
 }
 
+void VirtualWorker::TestTrial() {
+  const std::optional<Step> begin = core_->trial();
+  if (!tests_.has_value() || !begin.has_value() || step_ < *begin || tested_ == step_) return;
+  if (!tests_->IsDue(step_ - *begin) || std::ranges::find(missing_, true) != missing_.end()) return;
+  tested_ = step_;
+  tests_->Arrive(*begin, step_, time_.Now() - absl::UnixEpoch());
+  PrecisionTest test;
+  test.set_step(step_.value);
+  test.set_accuracy(task_.accuracy(*begin, step_));
+  if (const auto seconds = tests_->seconds_per_step()) test.set_seconds_per_step(*seconds);
+  test.set_end(sampler_->EpochBegin(task_.data->epochs).value);
+  core_->report().AddTest(test);
+  core_->HeartbeatToLead();
+}
+
 void VirtualWorker::BeginInLedger() {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
+  const bool has_residuals =
+      std::ranges::any_of(*residuals, [](const auto& shard) { return client::HasValues(shard); });
+  Tell(absl::StrCat("has joined at step ", step_.value, has_residuals ? " with residuals" : ""));
   ledger_.Begin(options_.worker, core_->incarnation(), *residuals);
 }
 
@@ -157,7 +187,7 @@ void VirtualWorker::SaveResiduals() {
                                               partition_, {core_->run(), step_}, *residuals);
   if (saved.ok()) saved = folder->RemoveOld();
   if (!saved.ok()) return Fail(std::move(saved));
-  ledger_.Keep(options_.worker, step_, step_, *residuals);
+  ledger_.Keep(options_.worker, core_->incarnation(), step_, step_, *residuals);
 }
 
 void VirtualWorker::RestoreNewest() {
@@ -203,14 +233,24 @@ void VirtualWorker::Leave() {
   state_ = State::kLeaving;
   core_->Leave(/*finished=*/true, options_.silence, [this](const absl::Status& left) {
     if (!left.ok()) return Fail(left);
+    Tell("has left");
     state_ = State::kFinished;
   });
 }
 
+bool VirtualWorker::lost_number() const {
+  return absl::IsAlreadyExists(failure_) || absl::StrContains(failure_.message(), "this number");
+}
+
 void VirtualWorker::Fail(absl::Status failure) {
   if (state_ == State::kFinished || state_ == State::kFailed) return;
+  Tell(absl::StrCat("fails: ", failure.message()));
   state_ = State::kFailed;
   failure_ = std::move(failure);
+}
+
+void VirtualWorker::Tell(const std::string& text) const {
+  ledger_.Tell(absl::StrCat("w", options_.worker.value, "/", incarnation().value, " ", text));
 }
 
 }  // namespace thinwire::sim

@@ -24,6 +24,7 @@
 #include "sim/cluster_ledger.h"
 #include "sim/mutant.h"
 #include "worker/sampler.h"
+#include "worker/trial_tests.h"
 
 namespace thinwire::sim {
 
@@ -49,6 +50,10 @@ struct VirtualTask {
   std::function<uint32_t(const VirtualStep&, std::vector<std::vector<float>>& gradient)> gradient;
   // Returns the virtual time that this takes.
   std::function<absl::Duration(WorkerId worker, Step step)> time;
+  // With push: adaptive: returns the accuracy before a step whose trial has begun at BEGIN. Worker 0
+  // tests the model.
+  std::function<double(Step begin, Step step)> accuracy;
+  uint64_t trial_steps = 0;
 };
 
 // The examples that the processes of a worker have pushed, by step. A step that a process takes
@@ -59,17 +64,22 @@ class VirtualWorker final : private client::StepListener {
  public:
   enum class State { kJoining, kTraining, kLeaving, kFinished, kFailed };
 
-  // Adds what it pushes to PUSHED, and its gradients and residuals to LEDGER. CAME_BACK is called
-  // when it has joined again after a rollback, with its first step. TASK, PARTITION, TIME, PUSHED and
-  // LEDGER must outlive the worker.
+  // Receives whether the process has joined again after a rollback, and its first step.
+  using Joined = std::function<void(bool came_back, Step first)>;
+
+  // Adds what it pushes to PUSHED, and its gradients and residuals to LEDGER. JOINED is called when
+  // it has joined, before the ledger sees its residuals. TASK, PARTITION, TIME, PUSHED and LEDGER must
+  // outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
                 std::unique_ptr<Transport> transport, ExecutorFactory& time, PushedExamples& pushed,
-                ClusterLedger& ledger, Mutant mutant, std::function<void(Step)> came_back);
+                ClusterLedger& ledger, Mutant mutant, Joined joined);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
   // From now on, the worker leaves when it has trained, although its task says that it stays.
   void LeaveWhenTrained();
+  // Tells the ledger which residuals a next process may restore now.
+  void KeepResiduals();
 
   State state() const { return state_; }
   // Returns whether the worker has trained, and left unless it stays, or was removed before it could
@@ -77,12 +87,16 @@ class VirtualWorker final : private client::StepListener {
   bool finished() const {
     return state_ == State::kFinished || (stays_ && over_) || absl::IsOutOfRange(failure_);
   }
+  // Returns whether the process is about to end.
+  bool ended() const { return state_ == State::kFinished || state_ == State::kFailed; }
   Step step() const { return step_; }
   Incarnation incarnation() const {
     return core_ == nullptr ? Incarnation{} : core_->incarnation();
   }
   // Returns why the process failed. REQUIRES: state() is kFailed.
   const absl::Status& failure() const { return failure_; }
+  // Returns whether the process failed because another one has its number.
+  bool lost_number() const;
   // Returns what the worker waits for, as text.
   std::string waiting() const { return core_ == nullptr ? "" : core_->report().waiting(); }
 
@@ -102,6 +116,8 @@ class VirtualWorker final : private client::StepListener {
   }
   // Returns whether the deals of the step are known. If not, asks the lead and continues later.
   bool IsDealt();
+  // Tests the model if it is due in a trial of push: adaptive.
+  void TestTrial();
   // Runs the next step, or leaves, if everything that it needs has arrived.
   void Continue();
   // Calls Continue in a task of its own, because the exchange calls the listener.
@@ -116,6 +132,7 @@ class VirtualWorker final : private client::StepListener {
   void RestoreNewest();
   void Leave();
   void Fail(absl::Status failure);
+  void Tell(const std::string& text) const;
 
   const VirtualTask& task_;
   const Partition& partition_;
@@ -126,11 +143,13 @@ class VirtualWorker final : private client::StepListener {
   PushedExamples& pushed_;
   ClusterLedger& ledger_;
   const Mutant mutant_;
-  const std::function<void(Step)> came_back_;
+  const Joined joined_;
   bool stays_;
   std::optional<Sampler> sampler_;
-  bool asks_ = false;          // the lead was asked for deals
-  std::vector<bool> missing_;  // by shard: its parameters are awaited
+  bool asks_ = false;  // the lead was asked for deals
+  std::optional<TrialTests> tests_;
+  std::optional<Step> tested_;  // the step of the newest test since the Join
+  std::vector<bool> missing_;   // by shard: its parameters are awaited
   std::vector<std::vector<float>> gradient_;
   State state_ = State::kJoining;
   Step step_;
