@@ -36,9 +36,32 @@
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/durable/event_log.h"
-#include "sim/gradient_mass.h"
 
 namespace thinwire::sim {
+
+// Identifies one worker's gradient of one step for a shard.
+struct GradientId {
+  WorkerId worker;
+  Incarnation incarnation;
+  Step step;
+
+  auto operator<=>(const GradientId&) const = default;
+};
+
+// The mass of gradients. The examples of a push include its late examples.
+struct Mass {
+  double values = 0;
+  int64_t examples = 0;
+
+  Mass& operator+=(const Mass& other);
+  Mass& operator-=(const Mass& other);
+  friend Mass operator+(Mass a, const Mass& b) { return a += b; }
+  friend Mass operator-(Mass a, const Mass& b) { return a -= b; }
+  friend std::ostream& operator<<(std::ostream& out, const Mass& mass);
+};
+
+// Returns "w3/1 step 12".
+std::string NameOf(const GradientId& id);
 
 class ShardLedger {
  public:
