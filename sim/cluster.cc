@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "proto/control.pb.h"
 #include "server/core/testing/random_events.h"
 #include "server/durable/checkpoint.h"
+#include "server/durable/log_format.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/make_job.h"
 #include "worker/client_options.h"
@@ -38,6 +40,19 @@ std::optional<Step> NewestStep(Files& files) {
   return aligned->back().step;
 }
 
+// Returns the size of the event log; 0 without one.
+uint64_t LogBytes(Files& files) {
+  uint64_t bytes = 0;
+  const auto names = files.List(kFolder);
+  if (!names.ok()) return 0;
+  for (const std::string& name : *names) {
+    if (!ParseSegmentName(name).has_value()) continue;
+    const auto segment = files.Read(absl::StrCat(kFolder, "/", name));
+    if (segment.ok()) bytes += segment->size();
+  }
+  return bytes;
+}
+
 const char* const kStateNames[] = {"joining", "training", "leaving", "finished", "failed"};
 
 }  // namespace
@@ -55,12 +70,6 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, ClusterOptions options)
       pushed_(spec_.rule.max_workers),
       workers_(spec_.rule.max_workers) {
   if (options_.trace != nullptr) observer_.Trace([this](const std::string& text) { Trace(text); });
-  network_.Watch([this](WorkerId worker, const ServerFrame& frame) {
-    observer_.OnFrame(worker, workers_[worker.value]->incarnation(), frame);
-  });
-  for (uint32_t w = 0; w < spec_.rule.max_workers; ++w) {
-    worker_processes_.push_back(std::make_unique<VirtualProcess>(time_));
-  }
   for (uint32_t s = 0; s < spec_.server_count; ++s) {
     servers_.push_back(std::make_unique<Server>(options_.seed * 1000 + s, time_));
     FaultyFiles& files = servers_.back()->files;
@@ -75,6 +84,7 @@ void Cluster::Trace(const std::string& text) {
 
 Cluster::~Cluster() {
   workers_.clear();
+  predecessors_.clear();
   for (uint32_t s = 0; s < servers_.size(); ++s) EndJob(ServerId{s});
 }
 
@@ -90,11 +100,18 @@ absl::Status Cluster::StartServer(ServerId server) { return StartJob(server, /*i
 absl::Status Cluster::StartJob(ServerId id, bool in_place) {
   Trace(absl::StrCat("s", id.value, in_place ? " starts again in its process" : " starts"));
   observer_.BeginStart(id);
+  const auto log_bytes = [&]() -> uint64_t {
+    return options_.trace == nullptr ? 0 : LogBytes(servers_[id.value]->files);
+  };
+  const uint64_t bytes = log_bytes();
   absl::Status made = MakeJobOf(id, in_place);
   if (!made.ok()) {
     Trace(absl::StrCat("s", id.value, " cannot start: ", made.message()));
     observer_.CancelStart(id);
     return made;
+  }
+  if (const uint64_t left = log_bytes(); left < bytes) {
+    Trace(absl::StrCat("s", id.value, " cuts ", bytes - left, " bytes of its log"));
   }
   const bool by_round = spec_.rule.fold == Fold::kRound;
   const bool continues =
@@ -120,6 +137,7 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
   settings.token_key = absl::StrCat("key ", starts_);
   settings.epoch = Epoch{starts_};
   settings.observer = &observer_;
+  settings.drained = [&server] { server.drained = true; };
   if (spec_.recovery.durability != Durability::kNone) {
     RETURN_IF_ERROR(BreakState(options_.mutant, server.files, kFolder));
     // The machine's clock was set forward or back since the last start.
@@ -154,6 +172,7 @@ void Cluster::EndJob(ServerId id) {
   servers_[id.value]->job.reset();
   servers_[id.value]->process.Suspend(absl::ZeroDuration());
   servers_[id.value]->restart_wanted = false;
+  servers_[id.value]->drained = false;
   servers_[id.value]->log_failed = false;
 }
 
@@ -171,6 +190,12 @@ void Cluster::KillServer(ServerId id, bool power_loss) {
   }
 }
 
+void Cluster::DrainServer(ServerId server) {
+  if (job(server) == nullptr) return;
+  Trace(absl::StrCat("s", server.value, " is drained"));
+  job(server)->Drain(DrainRequest(), [](const absl::StatusOr<DrainReply>&) {});
+}
+
 void Cluster::StartWorker(WorkerId worker) {
   ClientSettings settings = {.worker = worker,
                              .planned_examples = task_.planned_examples,
@@ -183,25 +208,54 @@ void Cluster::StartWorker(WorkerId worker) {
   client.config = task_.config;
   if (!task_.fastest.empty()) client.choose.reset();
   Trace(absl::StrCat("w", worker.value, " starts"));
-  auto& process = workers_[worker.value];
-  process = std::make_unique<VirtualWorker>(
-      task_, partition_, std::move(client), network_.Connect(worker),
-      *worker_processes_[worker.value], pushed_[worker.value], observer_, options_.mutant,
-      [this](Step first) { UndoDeparted(first); }, [this] { worker_failed_ = true; });
-  process->Start();
+  auto started = std::make_unique<WorkerProcess>(time_);
+  WorkerProcess* const process = started.get();
+  Network::OnFrame on_frame;  // the laboratory hears of no frames
+  if (ledger_.has_value()) {
+    on_frame = [this, worker, process](const ServerFrame& frame) {
+      ledger_->OnFrame(worker, process->worker->incarnation(), frame);
+    };
+  }
+  const auto joined = [this, worker](bool came_back, Step first) {
+    // A process may restore the residuals of one that still runs.
+    for (const auto& [id, older] : predecessors_) {
+      if (id == worker) older->worker->KeepResiduals();
+    }
+    if (came_back) UndoDeparted(first);
+  };
+  process->worker = std::make_unique<VirtualWorker>(
+      task_, partition_, std::move(client), network_.Connect(worker, std::move(on_frame)),
+      process->process, pushed_[worker.value], observer_, options_.mutant, joined,
+      [this] { worker_failed_ = true; });
+  auto& newest = workers_[worker.value];
+  if (newest != nullptr && !newest->worker->ended()) {
+    predecessors_.emplace_back(worker, std::move(newest));
+  }
+  newest = std::move(started);
+  process->worker->Start();
+}
+
+template <typename Action>
+void Cluster::ForEachWorker(Action action) const {
+  for (uint32_t w = 0; w < workers_.size(); ++w) {
+    for (const auto& [id, older] : predecessors_) {
+      if (id == WorkerId{w}) action(id, *older->worker);
+    }
+    if (workers_[w] != nullptr) action(WorkerId{w}, *workers_[w]->worker);
+  }
 }
 
 void Cluster::UndoDeparted(Step first) {
-  for (uint32_t w = 0; w < workers_.size(); ++w) {
-    if (workers_[w] == nullptr || workers_[w]->state() != VirtualWorker::State::kFinished) continue;
-    pushed_[w].erase(pushed_[w].lower_bound(first), pushed_[w].end());
-  }
+  ForEachWorker([&](WorkerId id, const VirtualWorker& worker) {
+    if (worker.state() != VirtualWorker::State::kFinished) return;
+    PushedExamples& pushed = pushed_[id.value];
+    pushed.erase(pushed.lower_bound(first), pushed.end());
+  });
 }
 
 void Cluster::KillWorker(WorkerId worker) {
   Trace(absl::StrCat("w", worker.value, " is killed"));
   workers_[worker.value].reset();
-  worker_processes_[worker.value]->Suspend(absl::ZeroDuration());
 }
 
 void Cluster::SuspendServer(ServerId server, absl::Duration duration) {
@@ -213,7 +267,7 @@ void Cluster::SuspendServer(ServerId server, absl::Duration duration) {
 void Cluster::SuspendWorker(WorkerId id, absl::Duration duration) {
   if (worker(id) == nullptr) return;
   Trace(absl::StrCat("w", id.value, " is suspended for ", absl::FormatDuration(duration)));
-  worker_processes_[id.value]->Suspend(duration);
+  workers_[id.value]->process.Suspend(duration);
 }
 
 void Cluster::ActForProcesses() {
@@ -222,26 +276,50 @@ void Cluster::ActForProcesses() {
     if (server.job == nullptr || server.process.is_suspended()) continue;
     if (server.files.crashed() || server.log_failed || !server.failure.ok()) {
       absl::Status failure = server.failure;
+      if (!failure.ok()) Trace(absl::StrCat("s", s, " gives up: ", failure.message()));
       KillServer(ServerId{s}, /*power_loss=*/true);
       server.failure = std::move(failure);
       continue;
     }
-    if (!server.restart_wanted) continue;
+    if (!server.restart_wanted && !server.drained) continue;
+    const bool drained = server.drained;
     server.restart_wanted = false;
-    bool stopped = false;
-    server.job->Stop([&stopped] { stopped = true; });
-    while (!stopped && !server.files.crashed() && !server.log_failed) time_.RunNext();
+    const bool stopped = StopJob(server);
+    if (drained && !stopped) continue;
     EndJob(ServerId{s});
+    if (drained) {
+      Trace(absl::StrCat("s", s, " has stopped"));
+      server.files.RestartProcess();
+      continue;
+    }
     absl::Status started = StartJob(ServerId{s}, /*in_place=*/true);
     if (!started.ok()) server.failure = std::move(started);
   }
 }
 
+bool Cluster::StopJob(Server& server) {
+  bool stopped = false;
+  server.job->Stop([&stopped] { stopped = true; });
+  while (!stopped && !server.files.crashed() && !server.log_failed) time_.RunNext();
+  return stopped;
+}
+
 void Cluster::RestartRefusedWorkers() {
-  if (!std::exchange(worker_failed_, false)) return;
+  if (!std::exchange(worker_failed_, false) && predecessors_.empty()) return;
+  std::erase_if(predecessors_, [](const auto& entry) {
+    const VirtualWorker& worker = *entry.second->worker;
+    return worker.state() == VirtualWorker::State::kFinished || worker.lost_number();
+  });
   for (uint32_t w = 0; w < workers_.size(); ++w) {
-    if (workers_[w] == nullptr || !absl::IsAlreadyExists(workers_[w]->failure())) continue;
-    StartWorker(WorkerId{w});
+    if (workers_[w] == nullptr || !workers_[w]->worker->lost_number()) continue;
+    const auto older = std::ranges::find(predecessors_.rbegin(), predecessors_.rend(), WorkerId{w},
+                                         [](const auto& entry) { return entry.first; });
+    if (older == predecessors_.rend()) {
+      if (absl::IsAlreadyExists(workers_[w]->worker->failure())) StartWorker(WorkerId{w});
+      continue;
+    }
+    workers_[w] = std::move(older->second);
+    predecessors_.erase(std::next(older).base());
   }
 }
 
@@ -264,26 +342,33 @@ void Cluster::RunFor(absl::Duration time) {
 
 bool Cluster::RunUntilFinished(absl::Duration time) {
   return RunUntil(time_.elapsed() + time, [this] {
-    return std::ranges::all_of(
-        workers_, [](const auto& worker) { return worker == nullptr || worker->finished(); });
+    bool finished = true;
+    ForEachWorker([&](WorkerId, const VirtualWorker& worker) { finished &= worker.finished(); });
+    return finished;
+  });
+}
+
+bool Cluster::RunUntilEnded(absl::Duration time) {
+  return RunUntil(time_.elapsed() + time, [this] {
+    bool ended = true;
+    ForEachWorker([&](WorkerId, const VirtualWorker& worker) {
+      ended &= worker.ended() || worker.finished();
+    });
+    return ended;
   });
 }
 
 void Cluster::LetWorkersLeave() {
-  for (const auto& worker : workers_) {
-    if (worker != nullptr) worker->LeaveWhenTrained();
-  }
+  ForEachWorker([](WorkerId, VirtualWorker& worker) { worker.LeaveWhenTrained(); });
 }
 
 std::string Cluster::DescribeWorkers() const {
   std::string text;
-  for (uint32_t w = 0; w < workers_.size(); ++w) {
-    const VirtualWorker* const worker = workers_[w].get();
-    if (worker == nullptr) continue;
-    absl::StrAppend(&text, "worker ", w, ": ", kStateNames[static_cast<int>(worker->state())],
-                    ", step ", worker->step().value, "; ", worker->failure().message(),
-                    worker->waiting(), "\n");
-  }
+  ForEachWorker([&](WorkerId id, const VirtualWorker& worker) {
+    absl::StrAppend(&text, "worker ", id.value, "/", worker.incarnation().value, ": ",
+                    kStateNames[static_cast<int>(worker.state())], ", step ", worker.step().value,
+                    "; ", worker.failure().message(), worker.waiting(), "\n");
+  });
   return text;
 }
 

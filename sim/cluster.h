@@ -21,6 +21,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -66,20 +67,24 @@ class Cluster {
   absl::Status StartServer(ServerId server);
   // Ends the process of SERVER, if it has one. POWER_LOSS: its disk keeps only what was flushed.
   void KillServer(ServerId server, bool power_loss);
-  // Starts a process of WORKER. REQUIRES: it has no process.
+  // Ends the process of SERVER, if it has one, as an operator does who drains it.
+  void DrainServer(ServerId server);
+  // Starts a process of WORKER. If the worker's last process runs, the new one takes its number when
+  // its lease has ended; if the last one is alive, the new one ends, and the last one goes on.
   void StartWorker(WorkerId worker);
-  // Ends the process of WORKER, if it has one.
+  // Ends the newest process of WORKER, if it has one.
   void KillWorker(WorkerId worker);
-  // Suspend a process, if there is one, for DURATION or until it ends; 0: it continues.
+  // Suspend the newest process, if there is one, for DURATION or until it ends; 0: it continues.
   void SuspendServer(ServerId server, absl::Duration duration);
   void SuspendWorker(WorkerId worker, absl::Duration duration);
 
-  // Run the events of the next TIME, or until all workers have finished. RunUntilFinished returns
-  // false if TIME passes first; DescribeWorkers then says why.
+  // Run the events of the next TIME, or until all workers have finished, or have finished or failed.
+  // The last two return false if TIME passes first; DescribeWorkers then says why.
   void RunFor(absl::Duration time);
   bool RunUntilFinished(absl::Duration time);
   // Runs the events until DONE returns true, at most to the time END. Returns its last result.
   bool RunUntil(absl::Duration end, const std::function<bool()>& done);
+  bool RunUntilEnded(absl::Duration time);
   // Workers that have trained no longer stay (VirtualTask::stays), and leave.
   void LetWorkersLeave();
   std::string DescribeWorkers() const;
@@ -91,9 +96,12 @@ class Cluster {
   FaultyFiles& files(ServerId server) { return servers_[server.value]->files; }
   // Returns the job of SERVER; null: it has no process.
   Job* job(ServerId server) { return servers_[server.value]->job.get(); }
-  // Returns the process of WORKER; null: it has none.
-  VirtualWorker* worker(WorkerId worker) { return workers_[worker.value].get(); }
-  // Returns what the processes of WORKER have pushed.
+  // Returns the newest process of WORKER; null: it has none.
+  VirtualWorker* worker(WorkerId worker) {
+    const auto& process = workers_[worker.value];
+    return process == nullptr ? nullptr : process->worker.get();
+  }
+  // Returns what the processes of WORKER have pushed. REQUIRES: each ended before the next started.
   const PushedExamples& pushed(WorkerId worker) const { return pushed_[worker.value]; }
   // REQUIRES: the cluster was made without an observer.
   ClusterLedger& ledger() { return *ledger_; }
@@ -111,9 +119,16 @@ class Cluster {
     VirtualProcess process;
     std::unique_ptr<Job> job;
     bool restart_wanted = false;
+    bool drained = false;
     bool log_failed = false;
     absl::Status failure;
     uint64_t epoch = 0;
+  };
+
+  struct WorkerProcess {
+    explicit WorkerProcess(VirtualTime& time) : process(time) {}
+    VirtualProcess process;
+    std::unique_ptr<VirtualWorker> worker;
   };
 
   absl::Status StartJob(ServerId server, bool in_place);
@@ -122,13 +137,19 @@ class Cluster {
   void EndJob(ServerId server);
   // The servers have gone back to FIRST: forgets the later pushes of workers that have left.
   void UndoDeparted(Step first);
-  // Does what main() of a server does: makes the job of a server anew that was rolled back, and ends
-  // a process whose event log has failed, or that cannot go back. A process also ends with its
-  // machine.
+  // Does what main() of a server does: makes the job of a server anew that was rolled back, ends a
+  // process that was drained, and one whose event log has failed or that cannot go back. A process
+  // also ends with its machine.
   void ActForProcesses();
+  // Stops the job of SERVER in order. Returns false if its log or its machine fails meanwhile.
+  bool StopJob(Server& server);
   // Does what a supervisor does: starts workers again that were refused because their number was in
-  // use. A server that was suspended finds old messages of an earlier process, which looks alive.
+  // use. A server that was suspended finds old messages of an earlier process, which looks alive. If
+  // another process of the worker runs, it has the number.
   void RestartRefusedWorkers();
+  // Calls ACTION(worker, process) for each process of a worker, in the order of the workers.
+  template <typename Action>
+  void ForEachWorker(Action action) const;
   void RunNext();
 
   const JobSpec spec_;
@@ -140,9 +161,10 @@ class Cluster {
   ClusterObserver& observer_;
   Network network_;
   std::vector<std::unique_ptr<Server>> servers_;
-  std::vector<PushedExamples> pushed_;  // by worker
-  std::vector<std::unique_ptr<VirtualProcess>> worker_processes_;
-  std::vector<std::unique_ptr<VirtualWorker>> workers_;
+  std::vector<PushedExamples> pushed_;                   // by worker
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;  // by worker: the newest process
+  // Processes that run although a newer one has or wants their number, in the order of their starts.
+  std::vector<std::pair<WorkerId, std::unique_ptr<WorkerProcess>>> predecessors_;
   uint64_t starts_ = 0;         // of server processes
   bool worker_failed_ = false;  // since the last RestartRefusedWorkers
   ConfirmedRules confirmed_;

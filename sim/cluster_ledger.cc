@@ -4,6 +4,7 @@
 #include <numeric>
 #include <sstream>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
@@ -47,7 +48,9 @@ void LedgerCounts::Add(const LedgerCounts& other) {
   rule_changes += other.rule_changes;
   delta_answers += other.delta_answers;
   full_answers += other.full_answers;
+  split_leases += other.split_leases;
   restored_residuals += other.restored_residuals;
+  codecs = std::max(codecs, other.codecs);
   checked_masses += other.checked_masses;
   checked_replicas += other.checked_replicas;
 }
@@ -57,7 +60,8 @@ std::ostream& operator<<(std::ostream& out, const LedgerCounts& counts) {
              << " fenced, " << counts.undone << " undone, " << counts.updates << " updates, "
              << counts.clipped << " of them clipped, " << counts.rule_changes
              << " changes of the rule, " << counts.delta_answers << " deltas, "
-             << counts.full_answers << " whole parameters, " << counts.restored_residuals
+             << counts.full_answers << " whole parameters, " << counts.split_leases
+             << " leases ended at one server alone, " << counts.restored_residuals
              << " residuals restored, " << counts.checked_masses << " masses and "
              << counts.checked_replicas << " replicas checked";
 }
@@ -106,6 +110,18 @@ void ClusterLedger::EndStart(ServerId server, bool continues, Generation generat
     if (continues && host.restored) ledger.RollBack(*host.shard, generation);
   }
   before_.clear();
+  TellState(server);
+}
+
+void ClusterLedger::TellState(ServerId server) const {
+  for (const ShardId shard : partition_.ShardsOf(server)) {
+    const Host& host = hosts_[shard.value];
+    if (host.shard == nullptr) continue;
+    Tell(absl::StrCat(
+        "s", server.value, " has version ", host.shard->version().value, " of its shard ",
+        shard.value, host.restored ? ", from a checkpoint" : "",
+        host.replayed == 0 ? "" : absl::StrCat(", after ", host.replayed, " records")));
+  }
 }
 
 void ClusterLedger::CancelStart(ServerId server) {
@@ -118,6 +134,9 @@ void ClusterLedger::CancelStart(ServerId server) {
 }
 
 void ClusterLedger::EndServer(ServerId server) {
+  for (auto* const servers_of : {&live_, &expired_}) {
+    for (auto& [process, servers] : *servers_of) servers.erase(server);
+  }
   for (const ShardId shard : partition_.ShardsOf(server)) hosts_[shard.value] = {};
 }
 
@@ -126,14 +145,34 @@ void ClusterLedger::OnApplied(ShardId id, const Event& event, const Effects& eff
   Host& host = hosts_[id.value];
   host.shard = &shard;
   host.applied = std::max(host.applied, sequence);
+  if (!before_.empty()) ++host.replayed;
+  ShardLedger& ledger = ledgers_[id.value];
+  if (sequence > 0 && sequence <= ledger.recorded()) return;
   if (trace_ != nullptr) {
     std::ostringstream line;
     line << "s" << partition_.server(id) << " shard " << id << ": " << event << " -> " << effects;
     trace_(line.str());
   }
-  ShardLedger& ledger = ledgers_[id.value];
-  if (sequence > 0 && sequence <= ledger.recorded()) return;
   ledger.Record(event, effects, shard, sequence);
+  FollowLease(partition_.server(id), event);
+}
+
+void ClusterLedger::FollowLease(ServerId server, const Event& event) {
+  if (const auto* join = std::get_if<JoinEvent>(&event)) {
+    live_[{join->worker, join->incarnation}].insert(server);
+  } else if (const auto* back = std::get_if<ReturnEvent>(&event)) {
+    const std::pair process(back->worker, back->incarnation);
+    std::set<ServerId>& servers = live_[process];
+    // The process is alive, and another server has heard it all the time.
+    if (expired_[process].erase(server) > 0 && !servers.empty()) ++split_leases_;
+    servers.insert(server);
+  } else if (const auto* leave = std::get_if<LeaveEvent>(&event)) {
+    live_[{leave->worker, leave->incarnation}].erase(server);
+  } else if (const auto* expire = std::get_if<ExpireEvent>(&event)) {
+    const std::pair process(expire->worker, expire->incarnation);
+    live_[process].erase(server);
+    expired_[process].insert(server);
+  }
 }
 
 void ClusterLedger::OnRestored(ShardId id, const Shard& shard, LogSequence applied) {
@@ -142,31 +181,29 @@ void ClusterLedger::OnRestored(ShardId id, const Shard& shard, LogSequence appli
 
 void ClusterLedger::Begin(WorkerId worker, Incarnation incarnation,
                           std::span<const client::ShardResidualsView> residuals) {
-  if (trace_ != nullptr) {
-    trace_(absl::StrCat("w", worker.value, "/", incarnation.value, " has joined"));
-  }
   for (uint32_t s = 0; s < ledgers_.size(); ++s) {
     ledgers_[s].Begin(worker, incarnation, MassOf(residuals[s]));
-    CheckRestored(worker, ShardId{s}, residuals[s].residual);
+    CheckRestored(worker, incarnation, ShardId{s}, residuals[s].residual);
   }
 }
 
-void ClusterLedger::Keep(WorkerId worker, std::optional<Step> first, Step last,
-                         std::span<const client::ShardResidualsView> residuals) {
+void ClusterLedger::Keep(WorkerId worker, Incarnation incarnation, std::optional<Step> first,
+                         Step last, std::span<const client::ShardResidualsView> residuals) {
   for (uint32_t s = 0; s < ledgers_.size(); ++s) {
     const ShardId shard{s};
-    for (Step step = first.value_or(begun_[{worker, shard}]); step <= last; ++step) {
+    for (Step step = first.value_or(begun_[{worker, incarnation, shard}]); step <= last; ++step) {
       kept_[{worker, shard, step}].emplace_back(residuals[s].residual.begin(),
                                                 residuals[s].residual.end());
     }
   }
 }
 
-void ClusterLedger::CheckRestored(WorkerId worker, ShardId shard, std::span<const float> residual) {
+void ClusterLedger::CheckRestored(WorkerId worker, Incarnation incarnation, ShardId shard,
+                                  std::span<const float> residual) {
   const Host& host = hosts_[shard.value];
   if (host.shard == nullptr) return;
   const Step next = host.shard->next(worker);
-  begun_[{worker, shard}] = next;
+  begun_[{worker, incarnation, shard}] = next;
   if (std::ranges::all_of(residual, [](float value) { return value == 0; })) return;
   const auto kept = kept_.find({worker, shard, next});
   const bool belongs =
@@ -185,7 +222,7 @@ void ClusterLedger::OnFrame(WorkerId worker, Incarnation incarnation, const Serv
                                                static_cast<Verdict>(verdict.kind));
   }
   for (const ParametersEntry& entry : frame.parameters) {
-    delivered_[{worker, entry.shard, entry.version}] = frame.generation;
+    delivered_[{worker, incarnation, entry.shard, entry.version}] = frame.generation;
     ++(entry.kind == 0 ? full_answers_ : delta_answers_);
   }
 }
@@ -216,7 +253,7 @@ void ClusterLedger::Check(WorkerId worker, Incarnation incarnation,
     // A worker that has its parameters may compute although the server has gone on alone since.
     if (replica == nullptr || !replica->holds(shard)) continue;
     const Version version = replica->held_version(shard);
-    const auto delivered = delivered_.find({worker, shard, version});
+    const auto delivered = delivered_.find({worker, incarnation, shard, version});
     if (delivered == delivered_.end()) {
       ledgers_[s].Require(
           false, absl::StrCat("a replica has version ", version.value, ", which has not arrived"));
@@ -272,6 +309,7 @@ std::string ClusterLedger::Close() {
 LedgerCounts ClusterLedger::counts() const {
   LedgerCounts counts{.delta_answers = delta_answers_,
                       .full_answers = full_answers_,
+                      .split_leases = split_leases_,
                       .restored_residuals = restored_residuals_};
   for (const ShardLedger& ledger : ledgers_) {
     counts.accepted += ledger.verdicts(Verdict::kAccept);
@@ -281,6 +319,7 @@ LedgerCounts ClusterLedger::counts() const {
     counts.clipped += ledger.clipped_count();
     counts.undone += ledger.undone_count();
     counts.rule_changes += ledger.rule_changes();
+    counts.codecs = std::max<uint64_t>(counts.codecs, ledger.codec_count());
     counts.checked_masses += ledger.checked_masses();
     counts.checked_replicas += ledger.checked_replicas();
   }

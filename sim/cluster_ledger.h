@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -38,7 +39,9 @@ struct LedgerCounts {
   uint64_t rule_changes = 0;
   uint64_t delta_answers = 0;  // frames with published parameters, as deltas or as all values
   uint64_t full_answers = 0;
+  uint64_t split_leases = 0;        // that ended at one server and not at another
   uint64_t restored_residuals = 0;  // of shards
+  uint64_t codecs = 0;              // the largest number of codecs at one shard
   uint64_t checked_masses = 0;
   uint64_t checked_replicas = 0;
 
@@ -55,6 +58,9 @@ class ClusterLedger final : public ClusterObserver {
                 std::span<const std::vector<float>> initial);
 
   void Trace(std::function<void(const std::string&)> trace) override { trace_ = std::move(trace); }
+  void Tell(const std::string& text) const override {
+    if (trace_ != nullptr) trace_(text);
+  }
   void BeginStart(ServerId server) override;
   void EndStart(ServerId server, bool continues, Generation generation) override;
   void CancelStart(ServerId server) override;
@@ -64,7 +70,7 @@ class ClusterLedger final : public ClusterObserver {
   void OnRestored(ShardId id, const Shard& shard, LogSequence applied) override;
   void Begin(WorkerId worker, Incarnation incarnation,
              std::span<const client::ShardResidualsView> residuals) override;
-  void Keep(WorkerId worker, std::optional<Step> first, Step last,
+  void Keep(WorkerId worker, Incarnation incarnation, std::optional<Step> first, Step last,
             std::span<const client::ShardResidualsView> residuals) override;
   void OnFrame(WorkerId worker, Incarnation incarnation, const ServerFrame& frame) override;
   void AddProduced(WorkerId worker, Incarnation incarnation,
@@ -89,8 +95,14 @@ class ClusterLedger final : public ClusterObserver {
     const Shard* shard = nullptr;
     bool restored = false;    // from a checkpoint, in this process
     LogSequence applied = 0;  // the newest record that this process has seen
+    size_t replayed = 0;      // the number of records that the recovery has applied
   };
-  void CheckRestored(WorkerId worker, ShardId shard, std::span<const float> residual);
+  void CheckRestored(WorkerId worker, Incarnation incarnation, ShardId shard,
+                     std::span<const float> residual);
+  // Tells with which state SERVER begins.
+  void TellState(ServerId server) const;
+  // Counts the leases that end at SERVER while the process stays live at another server.
+  void FollowLease(ServerId server, const Event& event);
   // Returns the values of SHARD, gathered from one array per tensor.
   template <typename TensorOf>
   std::vector<float> Gather(ShardId shard, TensorOf tensor_of) const;
@@ -104,10 +116,14 @@ class ClusterLedger final : public ClusterObserver {
   std::vector<Host> hosts_;           // by shard
   std::vector<ShardLedger> before_;   // the ledgers before the start of a process
   // The parameters that have arrived at a process, by their versions.
-  std::map<std::tuple<WorkerId, ShardId, Version>, Generation> delivered_;
+  std::map<std::tuple<WorkerId, Incarnation, ShardId, Version>, Generation> delivered_;
   // The residuals that may be restored: by worker, shard and step, of several processes.
   std::map<std::tuple<WorkerId, ShardId, Step>, std::vector<std::vector<float>>> kept_;
-  std::map<std::pair<WorkerId, ShardId>, Step> begun_;  // the step that the server expected
+  // The step that the server expected.
+  std::map<std::tuple<WorkerId, Incarnation, ShardId>, Step> begun_;
+  // By process: the servers where it is live, and those where its lease has ended.
+  std::map<std::pair<WorkerId, Incarnation>, std::set<ServerId>> live_, expired_;
+  uint64_t split_leases_ = 0;
   uint64_t restored_residuals_ = 0;
   std::map<std::pair<WorkerId, Incarnation>, uint64_t> lost_returns_;
   uint64_t delta_answers_ = 0;

@@ -27,6 +27,8 @@ class ClusterObserver : public ShardObserver {
  public:
   // Calls TRACE with one line per event.
   virtual void Trace(std::function<void(const std::string&)> /*trace*/) {}
+  // Adds a line to the trace.
+  virtual void Tell(const std::string& /*text*/) const {}
 
   // A process of SERVER starts, and then has started or has failed to. CONTINUES: it continues from
   // the state in its files under GENERATION, if that is a checkpoint. A process that awaits a
@@ -46,7 +48,7 @@ class ClusterObserver : public ShardObserver {
   // The worker has saved, or has left at its end, RESIDUALS that belong before each of the steps from
   // FIRST to LAST. A later process may begin with them when a server expects such a step. FIRST is
   // nullopt if the process has pushed nothing: the residuals are those with which it has begun.
-  virtual void Keep(WorkerId /*worker*/, std::optional<Step> /*first*/, Step /*last*/,
+  virtual void Keep(WorkerId /*worker*/, Incarnation /*incarnation*/, std::optional<Step> /*first*/, Step /*last*/,
                     std::span<const client::ShardResidualsView> /*residuals*/) {}
   // FRAME has arrived at a process.
   virtual void OnFrame(WorkerId /*worker*/, Incarnation /*incarnation*/,

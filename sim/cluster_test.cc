@@ -1,16 +1,21 @@
 #include "sim/cluster.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
 #include "sim/faults.h"
 
 namespace thinwire::sim {
@@ -65,15 +70,15 @@ JobSpec Spec(const Rule& rule, Durability durability) {
   return spec;
 }
 
-// Returns the parameters after COUNT(w, t) pushes of worker w at each step t, each with the weight
-// of one push in SIZE.
-Masters Expected(float size, const std::function<int(WorkerId, Step)>& count) {
+// Returns the parameters after COUNT(w, t) pushes of worker w at each step t before LAST, each with
+// the weight of one push in SIZE.
+Masters Expected(float size, const std::function<int(WorkerId, Step)>& count, Step last = kLast) {
   const VirtualTask task = Task();
   Masters masters;
   for (size_t t = 0; t < task.tensors.size(); ++t) {
     std::vector<float> values = task.initial[t];
     for (uint32_t w = 0; w < kWorkers; ++w) {
-      for (Step step; step < kLast; step = step + 1) {
+      for (Step step; step < last; step = step + 1) {
         for (size_t i = 0; i < values.size(); ++i) {
           values[i] -= kRate / size * static_cast<float>(count(WorkerId{w}, step)) *
                        GradientAt(WorkerId{w}, step, i);
@@ -294,6 +299,28 @@ TEST(JoinTest, AWorkerThatEndsDuringItsJoinHoldsNobodyBack) {
   }
 }
 
+// The lead has given the number of a suspended worker to a new process, which ends before it can join
+// the shards. Meanwhile the suspended process continues and pushes.
+TEST(JoinTest, AFencedWorkerHoldsNobodyBack) {
+  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kNone);
+  spec.lease = absl::Seconds(2);
+  constexpr WorkerId kSuspended{3};
+  for (int64_t time = 500; time < 700; time += 20) {
+    SCOPED_TRACE(time);
+    Cluster cluster(spec, Task());
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(time));
+    cluster.network().CutFromLead(ServerId{1}, true);
+    cluster.SuspendWorker(kSuspended, absl::Milliseconds(2600));
+    cluster.StartWorker(kSuspended);
+    cluster.RunFor(absl::Milliseconds(2900));
+    cluster.KillWorker(kSuspended);  // the new process
+    cluster.network().CutFromLead(ServerId{1}, false);
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
+  }
+}
+
 // A server that was started again hears of no worker for a lease. Training then begins as at the start
 // of the job, although the workers have pushes without verdict.
 TEST(ReturnTest, WorkersThatComeBackAfterTheirLeasesContinue) {
@@ -318,6 +345,179 @@ TEST(ReturnTest, WorkersThatComeBackAfterTheirLeasesContinue) {
     if (rule.fold == Fold::kRound) continue;
     EXPECT_EQ(cluster.Masters(), Expected(1, [](WorkerId, Step) { return 1; }));
   }
+}
+
+// A server that stops in order saves its state, so nothing is lost although it goes on alone.
+TEST_P(ClusterTest, EveryGradientIsAppliedOnceAlthoughServersAreDrained) {
+  if (durability() == Durability::kNone) GTEST_SKIP() << "no server comes back";
+  const JobSpec spec = Spec(rule(), durability());
+  const bool by_round = rule().fold == Fold::kRound;
+  for (int64_t time = 500; time < 1000; time += 70) {
+    SCOPED_TRACE(time);
+    VirtualTask task = Task();
+    task.stays = true;
+    Cluster cluster(spec, task);
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(time));
+    for (const ServerId server : {ServerId{1}, ServerId{0}}) {
+      cluster.DrainServer(server);
+      cluster.RunFor(absl::Milliseconds(300));
+      ASSERT_EQ(cluster.job(server), nullptr);
+      ASSERT_TRUE(cluster.StartServer(server).ok());
+      cluster.RunFor(absl::Milliseconds(200));
+    }
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
+    if (rule().quorum != kWorkers && by_round) continue;
+    EXPECT_EQ(cluster.Masters(),
+              Expected(by_round ? kWorkers : 1, [](WorkerId, Step) { return 1; }));
+  }
+}
+
+TEST_P(ClusterTest, WorkersNameAServerThatIsLostForGood) {
+  JobSpec spec = Spec(rule(), durability());
+  spec.recovery.server_return = absl::Seconds(30);
+  const absl::Duration patience =
+      durability() == Durability::kNone ? spec.silence : spec.recovery.server_return;
+  for (uint32_t lost = 0; lost < spec.server_count; ++lost) {
+    SCOPED_TRACE(lost);
+    Cluster cluster(spec, Task());
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(700));
+    cluster.KillServer(ServerId{lost}, /*power_loss=*/true);
+    ASSERT_TRUE(cluster.RunUntilEnded(patience + absl::Seconds(5))) << cluster.DescribeWorkers();
+    for (uint32_t w = 0; w < kWorkers; ++w) {
+      const absl::Status& failure = cluster.worker(WorkerId{w})->failure();
+      EXPECT_TRUE(absl::IsUnavailable(failure) || absl::IsDeadlineExceeded(failure)) << failure;
+      EXPECT_THAT(std::string(failure.message()),
+                  ::testing::HasSubstr(absl::StrCat("server ", lost, " ")));
+    }
+    EXPECT_EQ(cluster.ledger().Close(), "");
+  }
+}
+
+TEST_P(ClusterTest, TrainingBeginsWithoutAWorkerThatStartsLate) {
+  constexpr WorkerId kLate{3};
+  JobSpec spec = Spec(rule(), durability());
+  spec.start_timeout = absl::Seconds(10);
+  Cluster cluster(spec, Task());
+  cluster.StartAll();
+  cluster.KillWorker(kLate);
+  cluster.RunFor(absl::Seconds(9));
+  EXPECT_EQ(cluster.ledger().counts().accepted, 0u);
+  cluster.RunFor(absl::Milliseconds(1300));
+  EXPECT_GT(cluster.ledger().counts().accepted, 0u);
+  cluster.StartWorker(kLate);
+  ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+  EXPECT_EQ(cluster.ledger().Close(), "");
+}
+
+// Calls the lead in five ways and keeps what the callbacks receive.
+class PendingCalls {
+ public:
+  PendingCalls(Job& lead, WorkerId leaver, Incarnation incarnation) {
+    LeaveRequest leave;
+    leave.set_worker(leaver.value);
+    leave.set_incarnation(incarnation.value);
+    lead.Leave(leave, Callback<LeaveReply>());
+    ScaleRequest scale;
+    scale.set_workers(kWorkers - 1);
+    lead.Scale(scale, Callback<ScaleReply>());
+    DrainRequest drain;
+    drain.set_worker(0);
+    lead.Drain(drain, Callback<DrainReply>());
+    lead.SaveCheckpoint(SaveCheckpointRequest(), Callback<SaveCheckpointReply>());
+    SetModeRequest mode;
+    mode.set_force(true);
+    mode.mutable_consistency()->set_mode(Consistency::Mode::async);
+    lead.SetMode(mode, Callback<SetModeReply>());
+  }
+
+  // Returns whether each callback was called or destroyed, so that its caller has an answer.
+  bool ended() const { return held_.use_count() == 1; }
+  // Returns whether a request was confirmed.
+  bool confirmed() const { return *held_; }
+
+ private:
+  template <typename Reply>
+  Job::Done<Reply> Callback() {
+    return [held = held_](const absl::StatusOr<Reply>& reply) { *held |= reply.ok(); };
+  }
+
+  const std::shared_ptr<bool> held_ = std::make_shared<bool>(false);
+};
+
+// A process whose log fails ends. Calls that wait for a record end with it, and nothing that was not
+// recorded is confirmed.
+TEST(LogFailureTest, CallsThatWaitForTheLogEnd) {
+  const JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kLog);
+  for (const bool full_disk : {false, true}) {
+    SCOPED_TRACE(full_disk ? "full disk" : "failed flush");
+    Cluster cluster(spec, Task());
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(500));
+    cluster.KillWorker(WorkerId{3});
+    cluster.StartWorker(WorkerId{3});  // its Join waits for the end of the lease
+    FaultyFiles& files = cluster.files(ServerId{0});
+    full_disk ? files.SetFreeBytes(0) : files.FailFileFlushAt(1);
+    const PendingCalls calls(*cluster.job(ServerId{0}), WorkerId{1},
+                             cluster.worker(WorkerId{1})->incarnation());
+    EXPECT_FALSE(calls.ended());
+    cluster.RunFor(absl::Milliseconds(300));
+    EXPECT_EQ(cluster.job(ServerId{0}), nullptr) << "the process has not ended";
+    EXPECT_TRUE(calls.ended());
+    EXPECT_FALSE(calls.confirmed());
+    files.SetFreeBytes(uint64_t{1} << 40);
+    ASSERT_TRUE(cluster.StartServer(ServerId{0}).ok());
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
+  }
+}
+
+// Trials send all processes back to snapshots, under a new generation with another codec.
+TEST(AdaptiveTest, TrialsChangeNothingAlthoughServersAreKilled) {
+  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kCheckpoint);
+  spec.push.adaptive = {
+      .arms = {{.codec = {.id = CodecId::kFp32}}, {.codec = {.id = CodecId::kBf16}}},
+      .speculate_steps = 8,
+      .continue_steps = 16};
+  VirtualTask task = Task();
+  task.stays = true;
+  task.data = {.example_count = 40 * kWorkers * kBatch,
+               .workers = kWorkers,
+               .batch_size = kBatch,
+               .epochs = 1};
+  task.trial_steps = 8;
+  task.test = [](const VirtualStep& step) {
+    return 0.5 + 0.001 * static_cast<double>(step.step.value);
+  };
+  const std::string folder = ::testing::TempDir() + "/adaptive";
+  for (const std::optional<ServerId> killed :
+       {std::optional<ServerId>(), std::optional(ServerId{0}), std::optional(ServerId{1})}) {
+    SCOPED_TRACE(killed.has_value() ? absl::StrCat("kills server ", killed->value)
+                                    : "kills nobody");
+    std::filesystem::remove_all(folder);
+    Cluster cluster(spec, task, {.state_dir = folder});
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(900));
+    if (killed.has_value()) {
+      cluster.KillServer(*killed, /*power_loss=*/true);
+      ASSERT_TRUE(cluster.StartServer(*killed).ok());
+    }
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
+    EXPECT_EQ(cluster.ledger().counts().codecs, 2u);
+    EXPECT_EQ(cluster.Masters(), Expected(
+                                     kWorkers, [](WorkerId, Step) { return 1; }, Step{40}));
+    std::optional<StatusReply> status;
+    cluster.job(ServerId{0})->Status([&](const absl::StatusOr<StatusReply>& reply) {
+      status = reply.value();
+    });
+    cluster.RunFor(absl::Milliseconds(100));
+    ASSERT_TRUE(status.has_value());
+    EXPECT_EQ(status->precision_decisions_size(), 2);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<ClusterTest::ParamType>& info) {

@@ -1,4 +1,4 @@
-// Draws of jobs and of an operator's changes, which both simulations of clusters make.
+// Draws of a job's published parameters and of an operator's changes.
 #ifndef THINWIRE_SIM_DRAWS_H_
 #define THINWIRE_SIM_DRAWS_H_
 

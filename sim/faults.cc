@@ -1,7 +1,10 @@
 #include "sim/faults.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "config/job.h"
 #include "sim/draws.h"
@@ -17,8 +20,12 @@ constexpr absl::Duration kPatience = absl::Seconds(8);
 void FaultCounts::Add(const FaultCounts& other) {
   broken_streams += other.broken_streams;
   cuts += other.cuts;
+  long_cuts += other.long_cuts;
   dead_servers += other.dead_servers;
   power_losses += other.power_losses;
+  drained_servers += other.drained_servers;
+  lost_servers += other.lost_servers;
+  gave_up += other.gave_up;
   disk_crashes += other.disk_crashes;
   full_disks += other.full_disks;
   failed_flushes += other.failed_flushes;
@@ -27,17 +34,21 @@ void FaultCounts::Add(const FaultCounts& other) {
   mode_changes += other.mode_changes;
   suspended_servers += other.suspended_servers;
   suspended_workers += other.suspended_workers;
+  rivals += other.rivals;
 }
 
 std::ostream& operator<<(std::ostream& out, const FaultCounts& counts) {
   return out << counts.broken_streams << " streams broken, " << counts.cuts << " pairs cut, "
-             << counts.dead_servers << " servers ended, " << counts.power_losses
-             << " of them with their power, " << counts.disk_crashes << " crashes, "
-             << counts.failed_flushes << " failed flushes and " << counts.full_disks
+             << counts.long_cuts << " for longer than a lease, " << counts.dead_servers
+             << " servers ended, " << counts.power_losses << " of them with their power, "
+             << counts.drained_servers << " drained, " << counts.lost_servers
+             << " lost for good by " << counts.gave_up << " workers, " << counts.disk_crashes
+             << " crashes, " << counts.failed_flushes << " failed flushes and " << counts.full_disks
              << " full disks planned, " << counts.dead_workers << " workers ended, "
              << counts.abandoned_workers << " of them for good, " << counts.mode_changes
              << " changes of the mode, " << counts.suspended_servers << " servers and "
-             << counts.suspended_workers << " workers suspended";
+             << counts.suspended_workers << " workers suspended, " << counts.rivals
+             << " processes with the number of a suspended one";
 }
 
 Faults::Faults(Cluster& cluster, const JobSpec& spec, uint64_t seed, const FaultOptions& options)
@@ -57,6 +68,11 @@ absl::Status Faults::Inject(absl::Duration time) {
     }
   }
   EndFaults();
+  const absl::Duration drained_by = cluster_.time().elapsed() + kPatience;
+  while (!draining_.empty() && cluster_.time().elapsed() < drained_by) {
+    cluster_.RunFor(absl::Milliseconds(100));
+    std::erase_if(draining_, [this](ServerId id) { return cluster_.job(id) == nullptr; });
+  }
   for (uint32_t s = 0; s < spec_.server_count; ++s) {
     RETURN_IF_ERROR(StartIfDown(ServerId{s}));
   }
@@ -88,6 +104,10 @@ absl::Status Faults::InjectOne() {
   const bool is_durable = spec_.recovery.durability != Durability::kNone;
   if (options_.suspends_processes && random_.Percent(15)) {
     SuspendOne(server, worker);
+    return absl::OkStatus();
+  }
+  if (random_.Percent(4)) {
+    CutForLong(worker, server);
     return absl::OkStatus();
   }
   const uint64_t kinds = options_.mode_changes > 0 ? 9 : 7;
@@ -136,6 +156,16 @@ void Faults::Cut(WorkerId worker, ServerId server) {
   }
 }
 
+// The lease of the worker ends at one server alone. Other faults may reconnect the pair earlier.
+void Faults::CutForLong(WorkerId worker, ServerId server) {
+  ++counts_.long_cuts;
+  cluster_.network().Cut(worker, server, true);
+  const absl::Duration time = spec_.lease + absl::Milliseconds(500 + random_.Below(1500));
+  cluster_.time().After(time, [&network = cluster_.network(), worker, server] {
+    network.Cut(worker, server, false);
+  });
+}
+
 void Faults::HarmDisk(ServerId server) {
   FaultyFiles& files = cluster_.files(server);
   const uint64_t kind = options_.harms_disks ? random_.Below(3) : 0;
@@ -151,7 +181,31 @@ void Faults::HarmDisk(ServerId server) {
   }
 }
 
+absl::Status Faults::LoseServer(absl::Duration time) {
+  const ServerId server{static_cast<uint32_t>(random_.Below(spec_.server_count))};
+  ++counts_.lost_servers;
+  cluster_.KillServer(server, /*power_loss=*/true);
+  const bool ended = cluster_.RunUntilEnded(time);
+  if (!ended) return absl::InternalError("some workers wait for a server that is lost for good");
+  const std::string name = absl::StrCat("server ", server.value, " ");
+  for (uint32_t w = 0; w < spec_.rule.max_workers; ++w) {
+    const VirtualWorker* const worker = cluster_.worker(WorkerId{w});
+    if (worker == nullptr || worker->finished()) continue;
+    ++counts_.gave_up;
+    if (absl::StrContains(worker->failure().message(), name)) continue;
+    return absl::InternalError(absl::StrCat(
+        "worker ", w, " does not name the lost server: ", worker->failure().ToString()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Faults::KillServer(ServerId server) {
+  if (random_.Percent(20) && cluster_.job(server) != nullptr) {
+    ++counts_.drained_servers;
+    cluster_.DrainServer(server);
+    draining_.insert(server);
+    return absl::OkStatus();
+  }
   const bool power_loss = random_.Percent(50);
   if (cluster_.job(server) != nullptr) {
     ++counts_.dead_servers;
@@ -164,6 +218,7 @@ absl::Status Faults::KillServer(ServerId server) {
 
 absl::Status Faults::StartIfDown(ServerId server) {
   if (cluster_.job(server) != nullptr) return absl::OkStatus();
+  draining_.erase(server);
   FaultyFiles& files = cluster_.files(server);
   const absl::Status started = cluster_.StartServer(server);
   if (started.ok()) return started;
@@ -196,6 +251,11 @@ void Faults::SuspendOne(ServerId server, WorkerId worker) {
   } else {
     ++counts_.suspended_workers;
     cluster_.SuspendWorker(worker, duration);
+    if (!options_.kills_workers || !random_.Percent(50)) return;
+    const VirtualWorker* const process = cluster_.worker(worker);
+    if (process == nullptr || process->ended()) return;
+    ++counts_.rivals;
+    cluster_.StartWorker(worker);
   }
 }
 

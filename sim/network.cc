@@ -14,8 +14,6 @@ namespace thinwire::sim {
 namespace {
 
 constexpr absl::Duration kPeerTimeout = absl::Seconds(2);
-// A stream takes the next frame while fewer bytes of the earlier ones have not arrived.
-constexpr uint64_t kMaxUndelivered = uint64_t{1} << 20;
 
 // Returns the links of the machines: of the workers, then of the servers.
 std::vector<LinkSpec> LinksOf(uint32_t worker_count, uint32_t server_count,
@@ -34,12 +32,14 @@ std::string ServerName(ServerId server) {
 // One stream with its two ends. The events of the network share ownership of it.
 class Network::Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Network& network, WorkerId worker, ServerId server, StreamObserver& observer)
+  Stream(Network& network, WorkerId worker, ServerId server, StreamObserver& observer,
+         OnFrame on_frame)
       : network_(network),
         time_(network.time_),
         machine_(network.MachineOf(server)),
         worker_(worker),
         server_(server),
+        on_frame_(std::move(on_frame)),
         observer_(&observer) {}
 
   WorkerId worker() const { return worker_; }
@@ -172,13 +172,13 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   // Ends the writes whose frames the stream has taken. The session waits for the end of a write even
   // if the stream breaks.
   void EndWrites() {
-    if (worker_writes_ && to_server_ < kMaxUndelivered) {
+    if (worker_writes_ && to_server_ < network_.buffer_bytes_) {
       worker_writes_ = false;
       Later(absl::ZeroDuration(), [this] {
         if (observer_ != nullptr) observer_->OnWritten();
       });
     }
-    if (server_writes_ && (broken_ || to_worker_ < kMaxUndelivered)) {
+    if (server_writes_ && (broken_ || to_worker_ < network_.buffer_bytes_)) {
       server_writes_ = false;
       time_.After(absl::ZeroDuration(), [self = shared_from_this()] {
         if (self->session_ != nullptr) self->session_->OnWritten(!self->broken_);
@@ -201,9 +201,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
       ByteChain frame = std::move(at_worker_.front());
       at_worker_.pop_front();
       --worker_reads_;
-      if (network_.on_frame_ != nullptr) {
-        network_.on_frame_(worker_, ParseServerFrame(frame).value());
-      }
+      if (on_frame_ != nullptr) on_frame_(ParseServerFrame(frame).value());
       observer_->OnFrame(std::move(frame));
     }
     if (at_worker_.empty() && end_.has_value()) CloseAtWorker(*end_);
@@ -223,6 +221,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   const size_t machine_;  // of the server
   const WorkerId worker_;
   const ServerId server_;
+  const OnFrame on_frame_;
   StreamObserver* observer_;          // null: the stream has ended for the worker
   std::unique_ptr<Session> session_;  // null before the stream has arrived and after its end
   bool broken_ = false;
@@ -308,12 +307,13 @@ void Network::Call(std::function<Job*()> reach, absl::Duration latency, absl::Du
 
 class Network::WorkerTransport final : public Transport {
  public:
-  WorkerTransport(Network& network, WorkerId worker) : network_(network), worker_(worker) {}
+  WorkerTransport(Network& network, WorkerId worker, OnFrame on_frame)
+      : network_(network), worker_(worker), on_frame_(std::move(on_frame)) {}
   ~WorkerTransport() override { *alive_ = false; }
 
   std::string NameOf(ServerId server) const override { return ServerName(server); }
   std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override {
-    const auto stream = std::make_shared<Stream>(network_, worker_, server, observer);
+    const auto stream = std::make_shared<Stream>(network_, worker_, server, observer, on_frame_);
     network_.streams_.push_back(stream);
     stream->Open();
     return std::make_unique<WorkerStream>(stream);
@@ -372,6 +372,7 @@ class Network::WorkerTransport final : public Transport {
 
   Network& network_;
   const WorkerId worker_;
+  const OnFrame on_frame_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
@@ -441,6 +442,7 @@ Network::Network(VirtualTime& time, uint32_t worker_count, uint32_t server_count
                  const ClusterLinks& links, FrameCosts costs)
     : time_(time),
       costs_(std::move(costs)),
+      buffer_bytes_(links.buffer_bytes),
       first_server_(links.servers_beside_workers ? 0 : worker_count),
       specs_(LinksOf(worker_count, server_count, links)),
       links_(specs_, time),
@@ -461,8 +463,8 @@ void Network::Detach(ServerId server) {
   });
 }
 
-std::unique_ptr<Transport> Network::Connect(WorkerId worker) {
-  return std::make_unique<WorkerTransport>(*this, worker);
+std::unique_ptr<Transport> Network::Connect(WorkerId worker, OnFrame on_frame) {
+  return std::make_unique<WorkerTransport>(*this, worker, std::move(on_frame));
 }
 
 std::unique_ptr<Peers> Network::ConnectLead() { return std::make_unique<LeadPeers>(*this); }

@@ -37,6 +37,8 @@ struct ClusterLinks {
   // Server i shares the machine and the link of worker i; `server` is unused. REQUIRES: there are
   // not more servers than workers.
   bool servers_beside_workers = false;
+  // A stream takes the next frame while fewer bytes of the earlier ones have not arrived.
+  uint64_t buffer_bytes = uint64_t{1} << 20;
 };
 
 // The times that a process works before a frame leaves, and after it has arrived. The work of a
@@ -63,13 +65,12 @@ class Network {
   // The process has ended: its streams break, and its pending calls fail.
   void Detach(ServerId server);
 
-  // Return the connections of a process. Must be destroyed before the network.
-  std::unique_ptr<Transport> Connect(WorkerId worker);
+  // Return the connections of a process. Must be destroyed before the network. ON_FRAME is called
+  // before a frame of a server arrives at the worker's process; null: nobody watches.
+  using OnFrame = std::function<void(const ServerFrame&)>;
+  std::unique_ptr<Transport> Connect(WorkerId worker, OnFrame on_frame);
   std::unique_ptr<Peers> ConnectLead();
 
-  // Calls ON_FRAME(worker, frame) before a frame of a server arrives at a worker.
-  using OnFrame = std::function<void(WorkerId, const ServerFrame&)>;
-  void Watch(OnFrame on_frame) { on_frame_ = std::move(on_frame); }
   // Calls ON_BYTES(to_server, bytes) before a frame leaves.
   using OnBytes = std::function<void(bool to_server, uint64_t bytes)>;
   void WatchBytes(OnBytes on_bytes) { on_bytes_ = std::move(on_bytes); }
@@ -128,6 +129,7 @@ class Network {
 
   VirtualTime& time_;
   const FrameCosts costs_;
+  const uint64_t buffer_bytes_;
   const size_t first_server_;          // its machine
   const std::vector<LinkSpec> specs_;  // of the machines
   LinkModel links_;
@@ -140,8 +142,7 @@ class Network {
   std::set<ServerId> cut_from_lead_;
   std::map<ServerId, absl::Duration> repeated_;
   std::vector<std::weak_ptr<Stream>> streams_;
-  OnFrame on_frame_;  // null: nobody watches
-  OnBytes on_bytes_;
+  OnBytes on_bytes_;  // null: nobody watches
 };
 
 }  // namespace thinwire::sim

@@ -115,6 +115,17 @@ VirtualTask DrawTask(SeededRandom& random, uint64_t seed, const JobSpec& spec) {
   return task;
 }
 
+// On a slow link, a server decides an answer before it can write it.
+ClusterLinks DrawLinks(uint64_t seed) {
+  SeededRandom random(seed + 17);
+  ClusterLinks links = {.worker = {.latency = absl::Milliseconds(1 + random.Below(20))}, .server = {}};
+  if (random.Percent(40)) {
+    links.worker.bits_per_second = 8 * (3000.0 + static_cast<double>(random.Below(30000)));
+    links.buffer_bytes = 1;
+  }
+  return links;
+}
+
 }  // namespace
 
 JobSpec DrawSpec(uint64_t seed) {
@@ -130,9 +141,12 @@ RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant, st
   SeededRandom random(~seed);
   const VirtualTask task = DrawTask(random, seed, spec);
   const bool saves = random.Percent(60);
-  Cluster cluster(
-      spec, task,
-      {.seed = seed, .state_dir = saves ? state_dir : "", .mutant = mutant, .trace = trace});
+  Cluster cluster(spec, task,
+                  {.links = DrawLinks(seed),
+                   .seed = seed,
+                   .state_dir = saves ? state_dir : "",
+                   .mutant = mutant,
+                   .trace = trace});
   const bool changes_mode = random.Percent(40);
   Faults faults(cluster, spec, ~seed + 1,
                 {.kills_workers = true,
@@ -152,6 +166,12 @@ RandomRun RunSeed(uint64_t seed, const std::string& state_dir, Mutant mutant, st
   const absl::Status injected = faults.Inject(absl::Seconds(2 + random.Below(5)));
   if (!injected.ok()) return end(absl::StrCat("a server cannot start: ", injected.ToString()));
   if (cluster.ledger().violated()) return end("");
+  if (spec.recovery.durability == Durability::kNone && SeededRandom(seed + 13).Percent(15)) {
+    const absl::Status lost = faults.LoseServer(absl::Minutes(5));
+    // The leases of the workers that have failed end.
+    cluster.RunFor(spec.lease + absl::Seconds(1));
+    return end(lost.ok() ? "" : absl::StrCat(lost.message(), "\n", cluster.DescribeWorkers()));
+  }
   const auto stuck = [&](const std::string& what) {
     std::string text = absl::StrCat(what, "\n", cluster.DescribeWorkers());
     for (uint32_t s = 0; s < spec.server_count; ++s) {

@@ -59,6 +59,7 @@ TEST_P(RandomRunTest, Promise13ClustersWithFaultsKeepEveryPromise) {
   const Durability durability = DurabilityOf(GetParam());
   if (durability == Durability::kNone) return;
   EXPECT_GT(sums.faults.dead_servers, kSeedsPerPair / 2);
+  EXPECT_GT(sums.faults.drained_servers, 0u);
   EXPECT_GT(sums.faults.power_losses, 0u);
   EXPECT_GT(sums.faults.disk_crashes, 0u);
   if (durability == Durability::kCheckpoint) {
@@ -72,6 +73,9 @@ class ShardRulesTest : public ::testing::TestWithParam<uint64_t> {};
 TEST_P(ShardRulesTest, Promise13NoGradientIsLostOrAppliedTwice) {
   Sums sums;
   ASSERT_NO_FATAL_FAILURE(RunSeeds(GetParam() + 12 * kSeedsPerPair, kSeedsPerMode, sums));
+  EXPECT_GT(sums.faults.gave_up, 0u);
+  EXPECT_GT(sums.ledger.fenced, 0u);
+  EXPECT_GT(sums.ledger.split_leases, 0u);
   EXPECT_GT(sums.ledger.accepted, 10 * kSeedsPerMode);
   EXPECT_GT(sums.ledger.updates, 10 * kSeedsPerMode);
   EXPECT_GT(sums.ledger.late, 0u);
@@ -84,11 +88,9 @@ TEST_P(ShardRulesTest, Promise13NoGradientIsLostOrAppliedTwice) {
   }
 }
 
-// Two servers that came back had forgotten the steps of workers that still computed, and let the
-// others wait for them.
-TEST(FoundSeedTest, WorkersTellTheirStepToServersThatHaveForgottenIt) {
-  EXPECT_EQ(RunOf(6366).violations, "");
-}
+// A process had the number of a suspended worker and ended before it could join the shards. The
+// suspended one pushed meanwhile, so the lead's shards waited for it for ever.
+TEST(FoundSeedTest, AFencedWorkerHoldsNobodyBack) { EXPECT_EQ(RunOf(193).violations, ""); }
 
 // The seeds meet the consequence of the mutant. Without the mutant they keep every promise.
 TEST(MutantTest, EveryMutantIsFound) {
@@ -97,11 +99,11 @@ TEST(MutantTest, EveryMutantIsFound) {
     uint64_t seed;
   };
   constexpr Case kCases[] = {
-      {Mutant::kVerdictNotSaved, 71},        {Mutant::kSentBeforeFlush, 8},
+      {Mutant::kVerdictNotSaved, 56},        {Mutant::kSentBeforeFlush, 8},
       {Mutant::kResidualOfAnotherStep, 197}, {Mutant::kClippedByOwnNorm, 12},
-      {Mutant::kRuleNotPassedOn, 271},       {Mutant::kServersNotReminded, 271},
-      {Mutant::kRuleNotStored, 258},         {Mutant::kOldRuleFollowed, 60},
-      {Mutant::kRollbackToAnotherStep, 1133}};
+      {Mutant::kRuleNotPassedOn, 18},        {Mutant::kServersNotReminded, 18},
+      {Mutant::kRuleNotStored, 53},          {Mutant::kOldRuleFollowed, 99},
+      {Mutant::kRollbackToAnotherStep, 977}};
   for (const auto& [mutant, seed] : kCases) {
     EXPECT_EQ(RunOf(seed).violations, "") << "seed " << seed;
     EXPECT_NE(RunOf(seed, mutant).violations, "") << kMutantNames[static_cast<size_t>(mutant)];

@@ -36,6 +36,26 @@ CheckedPayload CopyOf(const CheckedPayload& payload) {
 
 }  // namespace
 
+Mass& Mass::operator+=(const Mass& other) {
+  values += other.values;
+  examples += other.examples;
+  return *this;
+}
+
+Mass& Mass::operator-=(const Mass& other) {
+  values -= other.values;
+  examples -= other.examples;
+  return *this;
+}
+
+std::ostream& operator<<(std::ostream& out, const Mass& mass) {
+  return out << mass.values << " of " << mass.examples << " examples";
+}
+
+std::string NameOf(const GradientId& id) {
+  return absl::StrCat("w", id.worker.value, "/", id.incarnation.value, " step ", id.step.value);
+}
+
 double ShardLedger::SquaredNormOfMean(const UpdateGradients& gradients) {
   std::vector<double> sum;
   double weight = 0;
@@ -106,6 +126,9 @@ void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict) {
             absl::StrCat("the acknowledged push of ", NameOf(id), " is not in the shard"));
   } else if (verdict == Verdict::kLate) {
     Require(!IsAccepted(id), absl::StrCat("the late push of ", NameOf(id), " is in the shard"));
+  } else {
+    Require(verdict == Verdict::kFenced || verdict == Verdict::kStale,
+            absl::StrCat("the push of ", NameOf(id), " got an unexpected verdict"));
   }
 }
 
@@ -173,6 +196,12 @@ void ShardLedger::RecordUpdate(const Event& event, const Shard& shard) {
   for (const Accepted& gradient : pending_) {
     unpublished_ = std::min(unpublished_.value_or(gradient.id.step), gradient.id.step);
   }
+  const CodecId codec = PayloadCodec(pending_.front().payload);
+  for (const Accepted& gradient : pending_) {
+    Require(PayloadCodec(gradient.payload) == codec,
+            "the gradients of an update have several codecs");
+  }
+  codecs_.insert(codec);
   if (rule_.ordered_fold) {
     std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
   }

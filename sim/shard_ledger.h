@@ -6,6 +6,7 @@
 //              the server
 //   replay     replaying the accepted pushes, update by update, gives the parameters bit for bit
 //   clipping   all shards clip a round by the same factor, that of the norm over all shards
+//   codecs     the gradients of an update have the same codec
 //   verdicts   a push is judged once per generation, and each verdict is true
 //   bound      an answer never exceeds the slack of the rule in force, nor begins a step of the next
 //              rule, and contains every step that the frontier promises
@@ -27,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
@@ -34,9 +36,32 @@
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/durable/event_log.h"
-#include "sim/gradient_mass.h"
 
 namespace thinwire::sim {
+
+// Identifies one worker's gradient of one step for a shard.
+struct GradientId {
+  WorkerId worker;
+  Incarnation incarnation;
+  Step step;
+
+  auto operator<=>(const GradientId&) const = default;
+};
+
+// The mass of gradients. The examples of a push include its late examples.
+struct Mass {
+  double values = 0;
+  int64_t examples = 0;
+
+  Mass& operator+=(const Mass& other);
+  Mass& operator-=(const Mass& other);
+  friend Mass operator+(Mass a, const Mass& b) { return a += b; }
+  friend Mass operator-(Mass a, const Mass& b) { return a -= b; }
+  friend std::ostream& operator<<(std::ostream& out, const Mass& mass);
+};
+
+// Returns "w3/1 step 12".
+std::string NameOf(const GradientId& id);
 
 class ShardLedger {
  public:
@@ -93,6 +118,8 @@ class ShardLedger {
   uint64_t undone_count() const { return rolled_back_.size(); }
   // Returns the number of updates with a factor below 1.
   uint64_t clipped_count() const;
+  // Returns the number of codecs of the accepted gradients.
+  size_t codec_count() const { return codecs_.size(); }
   // Returns the numbers of passed checks of masses and of replicas.
   uint64_t checked_masses() const { return checked_masses_; }
   uint64_t checked_replicas() const { return checked_replicas_; }
@@ -142,6 +169,7 @@ class ShardLedger {
   Generation generation_{1};
   // The parameters as readers receive them.
   std::map<std::pair<Generation, Version>, std::vector<float>> values_;
+  std::set<CodecId> codecs_;         // of the gradients in updates
   std::optional<Step> unpublished_;  // the smallest step whose gradient is not yet published
   Step frontier_;
   Rule rule_;  // the rule in force

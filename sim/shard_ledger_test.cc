@@ -112,9 +112,26 @@ TEST_F(ShardLedgerTest, AVerdictThatIsNotTrueIsFound) {
   Compute(0, 5, /*arrives=*/true);
   ledger_.CheckVerdict({kWorker, process_.incarnation, Step{0}}, Verdict::kLate);
   ledger_.CheckVerdict({kWorker, process_.incarnation, Step{1}}, Verdict::kAccept);
+  ledger_.CheckVerdict({kWorker, process_.incarnation, Step{2}}, Verdict::kEarly);
   EXPECT_EQ(ledger_.violations(),
             (Violations{"the late push of w0/1 step 0 is in the shard",
-                        "the acknowledged push of w0/1 step 1 is not in the shard"}));
+                        "the acknowledged push of w0/1 step 1 is not in the shard",
+                        "the push of w0/1 step 2 got an unexpected verdict"}));
+}
+
+TEST_F(ShardLedgerTest, AnUpdateOfSeveralCodecsIsFound) {
+  ShardOptions options = options_;
+  options.rule = Rule::Async(1, /*fold_every=*/2);
+  Shard shard(options, *update_.optimizer, update_.schedule);
+  ShardLedger ledger(options, update_, seed_, /*tolerance=*/0);
+  PushEvent second = PushOf(1, 7);
+  second.payload = SparsePayload(Values(second.payload));
+  for (const Event& event : std::vector<Event>{SeedEvent{Fp32Payload(seed_)}, process_.Join(),
+                                               process_.Read(0), PushOf(0, 5), second}) {
+    ledger.Record(event, shard.Apply(event), shard, /*sequence=*/0);
+  }
+  EXPECT_EQ(ledger.violations(), Violations{"the gradients of an update have several codecs"});
+  EXPECT_EQ(ledger.codec_count(), 1u);
 }
 
 TEST_F(ShardLedgerTest, ALostRecordIsFound) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "client/core/residual_restore.h"
 #include "client/encode/push_schedule.h"
 #include "client/encode/residual_file.h"
@@ -13,8 +15,7 @@ namespace thinwire::sim {
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
                              ExecutorFactory& time, PushedExamples& pushed, ClusterObserver& observer,
-                             Mutant mutant, std::function<void(Step)> came_back,
-                             std::function<void()> failed)
+                             Mutant mutant, Joined joined, std::function<void()> failed)
     : task_(task),
       partition_(partition),
       options_(std::move(options)),
@@ -24,7 +25,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       pushed_(pushed),
       observer_(observer),
       mutant_(mutant),
-      came_back_(std::move(came_back)),
+      joined_(std::move(joined)),
       failed_(std::move(failed)),
       stays_(task.stays),
       missing_(partition.shard_count(), false) {
@@ -46,13 +47,16 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
 VirtualWorker::~VirtualWorker() {
   if (core_ != nullptr) {
     core_->StopExchange();
-    const auto residuals = core_->encoder().residuals();
-    if (residuals.ok()) {
-      observer_.Keep(options_.worker, pushed_until_, std::max(step_, pushed_until_.value_or(step_)),
-                   *residuals);
-    }
+    KeepResiduals();
   }
   loop_->Stop();
+}
+
+void VirtualWorker::KeepResiduals() {
+  const auto residuals = core_->encoder().residuals();
+  if (!residuals.ok()) return;
+  observer_.Keep(options_.worker, core_->incarnation(), pushed_until_,
+               std::max(step_, pushed_until_.value_or(step_)), *residuals);
 }
 
 void VirtualWorker::Join() {
@@ -69,9 +73,9 @@ void VirtualWorker::Join() {
     tested_.reset();
     if (absl::Status used = UseFastest(); !used.ok()) return Fail(used);
     if (mutant_ == Mutant::kResidualOfAnotherStep) RestoreNewest();
+    joined_(/*came_back=*/life_ > 0, step_);
     TellBegin();
     pushed_.erase(pushed_.lower_bound(step_), pushed_.end());
-    if (life_ > 0) came_back_(step_);
     if (sampler_.has_value()) sampler_->ForgetDeals();
     deals_.clear();
     ContinueLater();
@@ -93,6 +97,7 @@ void VirtualWorker::OnFailure(absl::Status failure) { Fail(std::move(failure)); 
 
 void VirtualWorker::OnRollback(Generation) {
   if (state_ == State::kFailed) return;
+  Tell("follows the servers back");
   ++life_;
   computing_ = false;
   over_ = false;
@@ -155,7 +160,8 @@ std::optional<Step> VirtualWorker::trial() const {
 bool VirtualWorker::TestTrial() {
   const std::optional<Step> begin = core_->trial();
   if (!trial_tests_.has_value() || !begin.has_value() || tested_ == step_) return true;
-  if (!trial_tests_->IsDue(*begin, step_, task_.last)) return true;
+  const Step end = sampler_.has_value() ? sampler_->EpochBegin(task_.data->epochs) : task_.last;
+  if (!trial_tests_->IsDue(*begin, step_, end)) return true;
   if (std::ranges::find(missing_, true) != missing_.end()) return false;
   tested_ = step_;
   trial_tests_->Arrive(*begin, step_, time_.Now() - absl::UnixEpoch());
@@ -172,7 +178,7 @@ bool VirtualWorker::TestTrial() {
     Fail(accuracy.status());
     return false;
   }
-  core_->report().AddTest(trial_tests_->MessageOf(step_, *accuracy, error, task_.last));
+  core_->report().AddTest(trial_tests_->MessageOf(step_, *accuracy, error, end));
   core_->HeartbeatToLead();
   return true;
 }
@@ -203,6 +209,9 @@ bool VirtualWorker::IsDealt() {
 void VirtualWorker::TellBegin() {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
+  const bool has_residuals =
+      std::ranges::any_of(*residuals, [](const auto& shard) { return client::HasValues(shard); });
+  Tell(absl::StrCat("has joined at step ", step_.value, has_residuals ? " with residuals" : ""));
   observer_.Begin(options_.worker, core_->incarnation(), *residuals);
 }
 
@@ -224,7 +233,7 @@ void VirtualWorker::SaveResiduals() {
                                               partition_, {core_->run(), step_}, *residuals);
   if (saved.ok()) saved = folder->RemoveOld();
   if (!saved.ok()) return Fail(std::move(saved));
-  observer_.Keep(options_.worker, step_, step_, *residuals);
+  observer_.Keep(options_.worker, core_->incarnation(), step_, step_, *residuals);
 }
 
 void VirtualWorker::RestoreNewest() {
@@ -262,16 +271,26 @@ void VirtualWorker::Leave() {
   state_ = State::kLeaving;
   core_->Leave(/*finished=*/true, options_.silence, [this](const absl::Status& left) {
     if (!left.ok()) return Fail(left);
+    Tell("has left");
     state_ = State::kFinished;
   });
 }
 
+bool VirtualWorker::lost_number() const {
+  return absl::IsAlreadyExists(failure_) || absl::StrContains(failure_.message(), "this number");
+}
+
 void VirtualWorker::Fail(absl::Status failure) {
   if (state_ == State::kFinished || state_ == State::kFailed) return;
+  Tell(absl::StrCat("fails: ", failure.message()));
   state_ = State::kFailed;
   failure_ = std::move(failure);
   observer_.OnFailed(options_.worker, failure_);
   failed_();
+}
+
+void VirtualWorker::Tell(const std::string& text) const {
+  observer_.Tell(absl::StrCat("w", options_.worker.value, "/", incarnation().value, " ", text));
 }
 
 }  // namespace thinwire::sim

@@ -77,18 +77,23 @@ class VirtualWorker final : private client::StepListener {
  public:
   enum class State { kJoining, kTraining, kLeaving, kFinished, kFailed };
 
-  // Adds what it pushes to PUSHED, and tells OBSERVER what it does. CAME_BACK is called
-  // when it has joined again after a rollback, with its first step, and FAILED when it fails. TASK, PARTITION, TIME, PUSHED and
-  // OBSERVER must outlive the worker.
+  // Receives whether the process has joined again after a rollback, and its first step.
+  using Joined = std::function<void(bool came_back, Step first)>;
+
+  // Adds what it pushes to PUSHED, and tells OBSERVER what it does. JOINED is called when it has
+  // joined, before the observer sees its residuals, and FAILED when it fails. TASK, PARTITION, TIME,
+  // PUSHED and OBSERVER must outlive the worker.
   VirtualWorker(const VirtualTask& task, const Partition& partition, ClientOptions options,
                 std::unique_ptr<Transport> transport, ExecutorFactory& time, PushedExamples& pushed,
-                ClusterObserver& observer, Mutant mutant, std::function<void(Step)> came_back,
+                ClusterObserver& observer, Mutant mutant, Joined joined,
                 std::function<void()> failed);
   ~VirtualWorker() override;
 
   void Start() { Join(); }
   // From now on, the worker leaves when it has trained, although its task says that it stays.
   void LeaveWhenTrained();
+  // Tells the ledger which residuals a next process may restore now.
+  void KeepResiduals();
 
   State state() const { return state_; }
   // Returns whether the worker has trained, and left unless it stays, or was removed before it could
@@ -96,6 +101,8 @@ class VirtualWorker final : private client::StepListener {
   bool finished() const {
     return state_ == State::kFinished || (stays_ && over_) || absl::IsOutOfRange(failure_);
   }
+  // Returns whether the process is about to end.
+  bool ended() const { return state_ == State::kFinished || state_ == State::kFailed; }
   Step step() const { return step_; }
   Incarnation incarnation() const {
     return core_ == nullptr ? Incarnation{} : core_->incarnation();
@@ -104,6 +111,8 @@ class VirtualWorker final : private client::StepListener {
   const absl::Status& failure() const { return failure_; }
   // Returns the first step of the trial of push: adaptive in which the worker is; nullopt: none.
   std::optional<Step> trial() const;
+  // Returns whether the process failed because another one has its number.
+  bool lost_number() const;
   // Returns what the worker waits for, as text.
   std::string waiting() const { return core_ == nullptr ? "" : core_->report().waiting(); }
 
@@ -143,6 +152,7 @@ class VirtualWorker final : private client::StepListener {
   void RestoreNewest();
   void Leave();
   void Fail(absl::Status failure);
+  void Tell(const std::string& text) const;
 
   const VirtualTask& task_;
   const Partition& partition_;
@@ -153,14 +163,14 @@ class VirtualWorker final : private client::StepListener {
   PushedExamples& pushed_;
   ClusterObserver& observer_;
   const Mutant mutant_;
-  const std::function<void(Step)> came_back_;
+  const Joined joined_;
   const std::function<void()> failed_;
   bool stays_;
   std::optional<Sampler> sampler_;
   std::optional<TrialTests> trial_tests_;
-  std::optional<Step> tested_;  // the step of the last test
-  bool asks_ = false;          // the lead was asked for deals
-  std::vector<bool> missing_;  // by shard: its parameters are awaited
+  std::optional<Step> tested_;  // the step of the newest test since the Join
+  bool asks_ = false;           // the lead was asked for deals
+  std::vector<bool> missing_;   // by shard: its parameters are awaited
   std::vector<std::span<float>> parameters_;
   std::vector<uint32_t> examples_;  // of the current step
   std::vector<Deal> deals_;

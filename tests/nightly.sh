@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests that take too long for test.sh. Prints one line per part at the end, and exits with 1 if a part failed.
 #
-#   shards     simulated clusters without durability, 4 * SEEDS of each kind     about 8 minutes (estimate)
-#   cluster    simulated servers, disks and workers with recovery, SEEDS of each about 25 minutes (estimate)
+#   shards     simulated clusters without durability, 4 * SEEDS of each kind     about 7 minutes (estimate)
+#   cluster    simulated servers, disks and workers with recovery, SEEDS of each about 9 minutes (estimate)
 #   fuzz       every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
 #   sanitizers the folders that parse bytes of a peer or a user, with the address and the undefined-behaviour sanitizer
@@ -93,13 +93,11 @@ installed() {
 }
 
 shards() {
-  bazel run //sim:simulate -- --durability none --seed "$seed" --count $((4 * seeds)) &&
-    bazel run //tests/simulation:simulate -- --durability none --seed "$seed" --count $((4 * seeds))
+  bazel run //sim:simulate -- --durability none --seed "$seed" --count $((4 * seeds))
 }
 
 cluster() {
-  bazel run //sim:simulate -- --seed "$seed" --count "$seeds" &&
-    bazel run //tests/simulation:simulate -- --seed "$seed" --count "$seeds"
+  bazel run //sim:simulate -- --seed "$seed" --count "$seeds"
 }
 
 fuzz() {

@@ -14,8 +14,8 @@ del sys.argv[1:]
 
 
 # The last lines of nightly.sh --seeds 12 --seed 5 --fuzz_seconds 3.
-PARTS = (r"shards: passed, .*//tests/simulation:simulate -- --durability none --seed 5 --count 48",
-         r"cluster: passed, .*//tests/simulation:simulate -- --seed 5 --count 12",
+PARTS = (r"shards: passed, .*//sim:simulate -- --durability none --seed 5 --count 48",
+         r"cluster: passed, .*//sim:simulate -- --seed 5 --count 12",
          r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
          r"sanitizers: passed, \d+ s: 2 test programs",

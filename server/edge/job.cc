@@ -397,7 +397,12 @@ JoinReply Job::ReplyOf(WorkerId worker, Incarnation incarnation,
 }
 
 void Job::RenewLease(WorkerId worker, Incarnation incarnation) {
-  if (membership_.Renew(worker, incarnation, clock_.Now()) == LeaseState::kReturned) {
+  const LeaseState lease = membership_.Renew(worker, incarnation, clock_.Now());
+  if (lease == LeaseState::kFenced) {
+    // Shards that the newer process has not joined yet count the sender as live again. The newer one
+    // may end before it joins them.
+    ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
+  } else if (lease == LeaseState::kReturned) {
     if (const auto more = worker_lines_.Next(clock_.Now())) {
       LOG(INFO) << "worker " << worker << " is live again" << *more;
     }

@@ -83,13 +83,14 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
   scope_.counters.Update([push_bytes](StatusReply& counts) {
     counts.set_push_payload_bytes(counts.push_payload_bytes() + push_bytes);
   });
-  scope_.heard(sender_->first, sender_->second);
   for (ShardEvents& group : groups) {
     ShardHost& host = model->host(group.shard);
     for (Event& event : group.events) {
       host.Submit(std::move(event), stream_, [token](const Effects&) {});
     }
   }
+  // Behind the events, so that what the job decides about their sender follows them.
+  scope_.heard(sender_->first, sender_->second);
   return absl::OkStatus();
 }
 
