@@ -62,10 +62,9 @@ Cluster::Cluster(JobSpec spec, VirtualTask task, ClusterOptions options)
       task_(std::move(task)),
       options_(std::move(options)),
       partition_(Partition::Make(task_.tensors, spec_.shard_size, spec_.server_count).value()),
-      observer_(options_.observer != nullptr
-                    ? *options_.observer
-                    : static_cast<ClusterObserver&>(
-                          ledger_.emplace(spec_, partition_, task_.initial))),
+      observer_(options_.observer != nullptr ? *options_.observer
+                                             : static_cast<ClusterObserver&>(ledger_.emplace(
+                                                   spec_, partition_, task_.initial))),
       network_(time_, spec_.rule.max_workers, spec_.server_count, options_.links, options_.costs),
       pushed_(spec_.rule.max_workers),
       workers_(spec_.rule.max_workers) {

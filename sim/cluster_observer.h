@@ -48,8 +48,8 @@ class ClusterObserver : public ShardObserver {
   // The worker has saved, or has left at its end, RESIDUALS that belong before each of the steps from
   // FIRST to LAST. A later process may begin with them when a server expects such a step. FIRST is
   // nullopt if the process has pushed nothing: the residuals are those with which it has begun.
-  virtual void Keep(WorkerId /*worker*/, Incarnation /*incarnation*/, std::optional<Step> /*first*/, Step /*last*/,
-                    std::span<const client::ShardResidualsView> /*residuals*/) {}
+  virtual void Keep(WorkerId /*worker*/, Incarnation /*incarnation*/, std::optional<Step> /*first*/,
+                    Step /*last*/, std::span<const client::ShardResidualsView> /*residuals*/) {}
   // FRAME has arrived at a process.
   virtual void OnFrame(WorkerId /*worker*/, Incarnation /*incarnation*/,
                        const ServerFrame& /*frame*/) {}

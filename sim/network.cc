@@ -132,8 +132,8 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
       self->EndWrites();
       absl::Duration cost;
       if (self->network_.costs_.server_receives != nullptr) {
-        cost = self->network_.costs_.server_receives(self->server_,
-                                                     ParseWorkerFrame(frame).value());
+        cost =
+            self->network_.costs_.server_receives(self->server_, ParseWorkerFrame(frame).value());
       }
       self->network_.Do(self->network_.server_work_[self->server_.value], cost,
                         self->Bind([&stream = *self, frame] {
@@ -226,9 +226,9 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   std::unique_ptr<Session> session_;  // null before the stream has arrived and after its end
   bool broken_ = false;
   bool worker_writes_ = false, server_writes_ = false;  // a write has not ended
-  uint64_t to_server_ = 0, to_worker_ = 0;               // bytes that have not arrived
-  std::deque<ByteChain> at_server_, at_worker_;  // arrived and not requested yet
-  int server_reads_ = 0;                         // requested and not delivered
+  uint64_t to_server_ = 0, to_worker_ = 0;              // bytes that have not arrived
+  std::deque<ByteChain> at_server_, at_worker_;         // arrived and not requested yet
+  int server_reads_ = 0;                                // requested and not delivered
   int worker_reads_ = 1;
   std::optional<absl::Status> end_;  // the server has ended the stream
 };

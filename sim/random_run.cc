@@ -118,7 +118,8 @@ VirtualTask DrawTask(SeededRandom& random, uint64_t seed, const JobSpec& spec) {
 // On a slow link, a server decides an answer before it can write it.
 ClusterLinks DrawLinks(uint64_t seed) {
   SeededRandom random(seed + 17);
-  ClusterLinks links = {.worker = {.latency = absl::Milliseconds(1 + random.Below(20))}, .server = {}};
+  ClusterLinks links = {.worker = {.latency = absl::Milliseconds(1 + random.Below(20))},
+                        .server = {}};
   if (random.Percent(40)) {
     links.worker.bits_per_second = 8 * (3000.0 + static_cast<double>(random.Below(30000)));
     links.buffer_bytes = 1;

@@ -14,8 +14,9 @@ namespace thinwire::sim {
 
 VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition,
                              ClientOptions options, std::unique_ptr<Transport> transport,
-                             ExecutorFactory& time, PushedExamples& pushed, ClusterObserver& observer,
-                             Mutant mutant, Joined joined, std::function<void()> failed)
+                             ExecutorFactory& time, PushedExamples& pushed,
+                             ClusterObserver& observer, Mutant mutant, Joined joined,
+                             std::function<void()> failed)
     : task_(task),
       partition_(partition),
       options_(std::move(options)),
@@ -41,7 +42,8 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
   }
   core_ = *std::move(core);
   if (task_.trial_steps > 0) trial_tests_.emplace(task_.trial_steps);
-  for (uint32_t i = 0; i < task_.tensors.size(); ++i) parameters_.push_back(core_->replica().tensor(i));
+  for (uint32_t i = 0; i < task_.tensors.size(); ++i)
+    parameters_.push_back(core_->replica().tensor(i));
 }
 
 VirtualWorker::~VirtualWorker() {
@@ -56,7 +58,7 @@ void VirtualWorker::KeepResiduals() {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return;
   observer_.Keep(options_.worker, core_->incarnation(), pushed_until_,
-               std::max(step_, pushed_until_.value_or(step_)), *residuals);
+                 std::max(step_, pushed_until_.value_or(step_)), *residuals);
 }
 
 void VirtualWorker::Join() {
@@ -219,8 +221,8 @@ void VirtualWorker::TellState(bool with_replica) {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
   observer_.Check(options_.worker, core_->incarnation(), *residuals,
-                core_->report().counters().lost_gtopk_returns(),
-                with_replica ? &core_->replica() : nullptr);
+                  core_->report().counters().lost_gtopk_returns(),
+                  with_replica ? &core_->replica() : nullptr);
 }
 
 void VirtualWorker::SaveResiduals() {

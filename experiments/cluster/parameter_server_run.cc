@@ -198,11 +198,12 @@ ServerRun::ServerRun(const RunSpec& spec, const RunControl& control, const Parti
       times_(times),
       pool_(pool),
       shards_(partition.shard_count()),
-      record_({.worker_count = spec.job.rule.workers,
-               .examples = pool.own().examples(),
-               .tests = spec.tests,
-               .finished_steps = [this] { return FinishedSteps(); }},
-              partition, {}, [this] { return now(); }, pool),
+      record_(
+          {.worker_count = spec.job.rule.workers,
+           .examples = pool.own().examples(),
+           .tests = spec.tests,
+           .finished_steps = [this] { return FinishedSteps(); }},
+          partition, {}, [this] { return now(); }, pool),
       cluster_(spec.job, Task(),
                {.links = {.worker = LinkOf(spec.machines.worker_link()),
                           .server = LinkOf(spec.machines.server_link()),
@@ -260,8 +261,7 @@ sim::VirtualTask ServerRun::Task() {
 absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
   Worker& worker = workers_[step.worker.value];
   if (worker.deals == nullptr || worker.deals->size() != step.deals.size()) {
-    worker.deals =
-        std::make_shared<const std::vector<Deal>>(step.deals.begin(), step.deals.end());
+    worker.deals = std::make_shared<const std::vector<Deal>>(step.deals.begin(), step.deals.end());
     pool_.own().Follow(*worker.deals);
   }
   if (const auto trial = cluster_.worker(step.worker)->trial()) {
@@ -270,9 +270,8 @@ absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
   const uint64_t passes = pool_.own().pass_count(step.worker, step.step);
   // A deal may have increased the passes of a step.
   const uint64_t step_passes = std::max(spec_.job.task.step_passes(), passes);
-  const absl::Duration time =
-      times_.OfStep(step.worker, step.step, step_passes, passes, now()) +
-      spec_.job.DelayOf(step.worker);
+  const absl::Duration time = times_.OfStep(step.worker, step.step, step_passes, passes, now()) +
+                              spec_.job.DelayOf(step.worker);
   record_.Began(step.worker, time);
   progress_ = cluster_.time().elapsed() + time;
   const std::vector<std::span<float>> parameters(step.parameters.begin(), step.parameters.end());
@@ -285,9 +284,8 @@ absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
         for (const TensorShape& tensor : partition.tensors()) {
           gradient.emplace_back(computed.gradient.emplace_back(tensor.value_count()));
         }
-        ASSIGN_OR_RETURN(computed.result,
-                         ComputeGradient(task, number, step, parameters, gradient,
-                                         worker.local ? &*worker.local : nullptr));
+        ASSIGN_OR_RETURN(computed.result, ComputeGradient(task, number, step, parameters, gradient,
+                                                          worker.local ? &*worker.local : nullptr));
         return computed;
       });
   if (!std::exchange(worker.began, true)) ++began_count_;
@@ -357,9 +355,7 @@ void ServerRun::OnTrained(WorkerId id) {
   ++trained_count_;
 }
 
-void ServerRun::OnFailed(WorkerId worker, const absl::Status& failure) {
-  failure_.Update(failure);
-}
+void ServerRun::OnFailed(WorkerId worker, const absl::Status& failure) { failure_.Update(failure); }
 
 Step ServerRun::FinishedSteps() {
   Step least = cluster_.worker(WorkerId{0})->step();
@@ -393,8 +389,8 @@ absl::StatusOr<RunResult> ServerRun::Run() {
       stopped = !control_.progress(record_.done());
     }
     if (cluster_.time().elapsed() - progress_ > kLongestWait) {
-      failure_.Update(absl::InternalError(absl::StrCat("the simulated workers wait for each other:\n",
-                                                      cluster_.DescribeWorkers())));
+      failure_.Update(absl::InternalError(absl::StrCat(
+          "the simulated workers wait for each other:\n", cluster_.DescribeWorkers())));
     }
     return stopped || !failure_.ok() || trained_count_ == workers_.size();
   });

@@ -84,8 +84,7 @@ void RunRecorder::GoBack(Version version) {
 void RunRecorder::Began(WorkerId worker, absl::Duration time) {
   WorkerTimes& times = workers_[worker.value];
   if (times.began.has_value()) {
-    step_seconds_.push_back(
-        static_cast<float>(absl::ToDoubleSeconds(now_() - *times.began)));
+    step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(now_() - *times.began)));
   }
   times.began = now_();
   times.computed += time;

@@ -57,7 +57,7 @@ class Turns {
   struct Past {
     std::vector<std::vector<float>> values;  // by shard
     std::vector<Version> versions;           // by shard
-    uint64_t read_bytes = 0;                 // of a reader that has the parameters of the turn before
+    uint64_t read_bytes = 0;  // of a reader that has the parameters of the turn before
     absl::Duration when;
   };
 
@@ -92,12 +92,12 @@ class Turns {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<std::unique_ptr<ReplayWorker>> workers_;
   std::deque<Past> past_;
-  uint64_t first_past_ = 0;  // the turns that past_.front() contains
-  uint64_t begun_ = 0;       // gradients that have begun, in the order of their turns
-  uint64_t finished_ = 0;    // gradients that are computed
-  uint64_t applied_ = 0;     // turns
-  std::vector<absl::Duration> ends_;     // by worker: the end of its gradient
-  std::vector<uint64_t> read_turns_;     // by worker: the turns that its parameters contain
+  uint64_t first_past_ = 0;           // the turns that past_.front() contains
+  uint64_t begun_ = 0;                // gradients that have begun, in the order of their turns
+  uint64_t finished_ = 0;             // gradients that are computed
+  uint64_t applied_ = 0;              // turns
+  std::vector<absl::Duration> ends_;  // by worker: the end of its gradient
+  std::vector<uint64_t> read_turns_;  // by worker: the turns that its parameters contain
   absl::Duration now_;
   RunRecorder* record_ = nullptr;
 };
@@ -118,12 +118,11 @@ absl::Status Turns::Prepare() {
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
     const ShardId id{s};
     const GroupUpdate& update = updates_[partition_.group(id)];
-    shards_.push_back(std::make_unique<Shard>(OptionsOf(partition_, id, options),
-                                              *update.optimizer, update.schedule));
+    shards_.push_back(std::make_unique<Shard>(OptionsOf(partition_, id, options), *update.optimizer,
+                                              update.schedule));
     Shard& shard = *shards_.back();
-    shard.Apply(
-        SeedEvent{EncodedPayload(client::Fp32Payload(partition_.segments(id), initial),
-                                 partition_.value_count(id))});
+    shard.Apply(SeedEvent{EncodedPayload(client::Fp32Payload(partition_.segments(id), initial),
+                                         partition_.value_count(id))});
     for (uint32_t w = 0; w < worker_count_; ++w) shard.Apply(JoinEvent{WorkerId{w}, kIncarnation});
     // The shard accepts pushes when all workers have read.
     for (uint32_t w = 0; w < worker_count_; ++w) {
@@ -131,10 +130,9 @@ absl::Status Turns::Prepare() {
     }
   }
   for (uint32_t w = 0; w < worker_count_; ++w) {
-    const ClientOptions client =
-        MakeClientOptions(job, {.worker = WorkerId{w},
-                                .planned_examples = pool_.own().examples(),
-                                .planned_steps = pool_.own().steps()});
+    const ClientOptions client = MakeClientOptions(job, {.worker = WorkerId{w},
+                                                         .planned_examples = pool_.own().examples(),
+                                                         .planned_steps = pool_.own().steps()});
     ASSIGN_OR_RETURN(auto worker, ReplayWorker::Make(partition_, client, job.task.local));
     workers_.push_back(std::move(worker));
   }
@@ -227,11 +225,12 @@ absl::Status Turns::Apply(uint64_t turn) {
 absl::StatusOr<RunResult> Turns::Run() {
   std::vector<const Shard*> shards;
   for (const auto& shard : shards_) shards.push_back(shard.get());
-  RunRecorder record({.worker_count = static_cast<uint32_t>(worker_count_),
-                      .examples = pool_.own().examples(),
-                      .tests = spec_.tests,
-                      .finished_steps = [this] { return StepOf(applied_); }},
-                     partition_, shards, [this] { return now_; }, pool_);
+  RunRecorder record(
+      {.worker_count = static_cast<uint32_t>(worker_count_),
+       .examples = pool_.own().examples(),
+       .tests = spec_.tests,
+       .finished_steps = [this] { return StepOf(applied_); }},
+      partition_, shards, [this] { return now_; }, pool_);
   record_ = &record;
   KeepPast();
   while (applied_ < turn_count_) {
