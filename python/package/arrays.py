@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy
+import numpy.typing
 
 from thinwire._client import Error
 from thinwire.worker import Floats, JobWorker
