@@ -1,14 +1,8 @@
 #include "cli/launch_command.h"
 
-#include <google/protobuf/text_format.h>
-
 #include <csignal>
 #include <filesystem>
 #include <memory>
-#include <numeric>
-#include <optional>
-#include <sstream>
-#include <string_view>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -17,26 +11,26 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "cli/certs_command.h"
 #include "cli/launch/hosts_file.h"
+#include "cli/launch/script_run.h"
 #include "cli/launch/ssh_hosts.h"
-#include "cli/process/command_lines.h"
+#include "cli/launch_staging.h"
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "cli/state_dir.h"
 #include "cli/train/train_run.h"
 #include "common/files/read_file.h"
 #include "common/status_macros.h"
-#include "common/tls/identity.h"
+#include "common/time/clock.h"
 #include "config/command_flags.h"
 #include "config/field_flags.h"
-#include "proto/grpc_credentials.h"
+#include "config/fields.h"
+#include "config/job_text.h"
+#include "config/places.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kExamples[] =
     "Examples:\n"
@@ -44,16 +38,16 @@ constexpr char kExamples[] =
     "  thinwire launch --config job.textproto --hosts hosts.txt --insecure --copy\n"
     "  thinwire launch --config job.textproto --hosts h.txt --insecure -- --threads 4\n"
     "  thinwire launch --workers 4 --servers 2 train.py --epochs 2\n"
+    "  thinwire launch --hosts hosts.txt --credentials_from ca train.py --epochs 2\n"
     "A line of the hosts file is a machine with its processes:\n"
     "  10.0.0.1 servers=1 port=7000\n"
     "  gpu-a servers=1 workers=2 device=cuda:0,cuda:1 data_dir=/data\n"
     "  me@gpu-b workers=1 address=10.0.0.3\n"
-    "A Python program, NAME.py, runs on this machine. Before it are --workers,\n"
-    "--servers, --config, --state_dir and settings of the job, after it its own\n"
-    "arguments.";
+    "A Python program, NAME.py, runs on the machines of the hosts file, or without\n"
+    "--hosts on this one. Before it are the flags, after it its own arguments.";
 
-// Checks the flags that depend on each other. Errors: InvalidArgument.
-absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
+// Checks the flags that a run needs on other machines. Errors: InvalidArgument.
+absl::Status CheckRemoteFlags(const LaunchCommand& command) {
   const int given = (command.credentials_from.empty() ? 0 : 1) +
                     (command.credentials.empty() ? 0 : 1) + (command.insecure ? 1 : 0);
   if (given != 1) {
@@ -64,6 +58,14 @@ absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
   }
   if (command.copy && !command.remote_bin_dir.empty())
     return absl::InvalidArgumentError("--remote_bin_dir: not valid with --copy");
+  return absl::OkStatus();
+}
+
+// Checks the flags that depend on each other. Errors: InvalidArgument.
+absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
+  RETURN_IF_ERROR(CheckRemoteFlags(command));
+  if (!command.work_dir.empty())
+    return absl::InvalidArgumentError("--work_dir: only valid with a Python program (got none)");
   if (!command.worker_flags.empty() && !command.worker_flags.front().starts_with("-")) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", command.worker_flags.front(),
@@ -84,96 +86,78 @@ absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Host>> ReadHosts(const std::string& file, const JobConfig& config) {
+// Checks the flags of a run with a Python program. Errors: InvalidArgument.
+absl::Status CheckScriptFlags(const LaunchCommand& command) {
+  RETURN_IF_ERROR(CheckRemoteFlags(command));
+  const TrainCommand& run = command.run;
+  const TrainCommand defaults;
+  for (const auto& [name, given] : {
+           std::pair("--output", !run.output.path.empty()),
+           std::pair("--restarts", run.restarts != defaults.restarts),
+           std::pair("--verbose", run.verbose),
+           std::pair("--admin", !run.admin.empty()),
+           std::pair("--tensorboard", !run.tensorboard.empty()),
+       }) {
+    if (!given) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": not valid with a Python program (expected none, got ",
+                     command.script.front(), ")"));
+  }
+  if (run.resume && run.state_dir.empty())
+    return absl::InvalidArgumentError("--resume: only valid with --state_dir (got none)");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Host>> ReadHosts(const std::string& file) {
   const absl::StatusOr<std::string> text = ReadWholeFile(file);
   if (!text.ok()) return absl::NotFoundError(absl::StrCat("--hosts: ", text.status().message()));
-  ASSIGN_OR_RETURN(std::vector<Host> hosts, ParseHosts(*text, file));
+  return ParseHosts(*text, file);
+}
+
+absl::StatusOr<std::vector<Host>> ReadHosts(const std::string& file, const JobConfig& config) {
+  ASSIGN_OR_RETURN(std::vector<Host> hosts, ReadHosts(file));
   RETURN_IF_ERROR(CheckHostCounts(hosts, file, config.servers(), config.consistency().workers()));
   return hosts;
 }
 
-absl::Status Link(const fs::path& target, const fs::path& link) {
-  std::error_code error;
-  fs::create_directories(link.parent_path(), error);
-  if (!error) fs::create_symlink(fs::absolute(target), link, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(link.string(), ": ", error.message()));
+uint32_t SumOf(const std::vector<Host>& hosts, uint32_t Host::*count) {
+  uint32_t sum = 0;
+  for (const Host& host : hosts) sum += host.*count;
+  return sum;
 }
 
-// Makes the credentials folder of a process at LINK: a new one of the authority, or a link to the
-// folder of the process in --credentials.
-absl::Status StageCredentials(const LaunchCommand& command, const Identity& identity,
-                              const fs::path& link) {
-  const std::string role(RoleName(identity.role));
-  if (command.credentials_from.empty()) {
-    const fs::path folder(command.credentials);
-    const std::string name =
-        identity.number.has_value() ? absl::StrCat(role, "-", *identity.number) : role;
-    const bool shared = identity.role == Role::kWorker && !fs::exists(folder / name);
-    const fs::path source = folder / (shared ? role : name);
-    // Reports a missing or a wrong certificate before any process starts.
-    RETURN_IF_ERROR(Credentials::Load(source.string(), identity).status());
-    return Link(source, link);
+// Returns the part of a Python program's job that this machine knows: the job file, the flags, and
+// the numbers of the hosts file. The program adds its own settings. Errors: InvalidArgument, also
+// for flags of the task, which the program decides.
+absl::StatusOr<JobConfig> ScriptJob(const LaunchCommand& command, const std::vector<Host>& hosts) {
+  JobText job;
+  if (!command.run.config_file.empty()) {
+    ASSIGN_OR_RETURN(job, ReadJobFile(command.run.config_file));
   }
-  IssueOptions options;
-  options.authority_dir = command.credentials_from;
-  options.role = role;
-  options.job = identity.job;
-  if (identity.role == Role::kServer) options.server = identity.number;
-  if (identity.role == Role::kWorker) options.worker = identity.number;
-  options.out = link.string();
-  std::error_code ignored;  // a folder that does not exist fails below
-  fs::create_directories(link.parent_path(), ignored);
-  std::ostringstream message, error;
-  if (IssueCredentials(options, absl::Now(), message, error) == ExitCode::kOk) {
-    return absl::OkStatus();
-  }
-  std::string text = error.str();
-  if (text.ends_with('\n')) text.pop_back();
-  return absl::InvalidArgumentError(absl::StrCat("--credentials_from: ", text));
-}
-
-// Makes the folders DIR/host-N that SshHosts::Prepare() copies.
-absl::Status StageHosts(const LaunchCommand& command, const JobConfig& config,
-                        const std::vector<Host>& hosts, const TempDir& dir) {
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(config, &text);
-  RETURN_IF_ERROR(dir.WriteFile("job.textproto", text));
-  Programs programs;
-  if (command.copy) {
-    ASSIGN_OR_RETURN(programs, FindPrograms(command.run.self, command.run.bin_dir));
-  }
-  uint32_t server = 0, worker = 0;
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    const fs::path folder = dir.PathOf(absl::StrCat("host-", i));
-    RETURN_IF_ERROR(Link(dir.PathOf("job.textproto"), folder / "job.textproto"));
-    if (command.copy) {
-      RETURN_IF_ERROR(Link(programs.server, folder / "bin/server"));
-      RETURN_IF_ERROR(Link(programs.worker, folder / "bin/worker"));
-    }
-    const uint32_t server_end = server + hosts[i].servers, worker_end = worker + hosts[i].workers;
-    for (; server < server_end; ++server) {
-      if (command.insecure) continue;
-      RETURN_IF_ERROR(StageCredentials(command, {Role::kServer, config.name(), server},
-                                       folder / absl::StrCat("credentials/server-", server)));
-    }
-    for (; worker < worker_end; ++worker) {
-      if (command.insecure) continue;
-      RETURN_IF_ERROR(StageCredentials(command, {Role::kWorker, config.name(), worker},
-                                       folder / absl::StrCat("credentials/worker-", worker)));
+  RETURN_IF_ERROR(command.run.fields->Apply(job.config, job.places));
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
+    const auto place = job.places.find(field.name());
+    if (field.path.front()->name() == "task" && place != job.places.end() &&
+        !IsFilePlace(place->second)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(place->second, ": describes the task of the C++ worker (expected that the ",
+                       "Python program chooses its model, data and number of steps, got a value)"));
     }
   }
-  return absl::OkStatus();
-}
-
-// Returns the credentials with which this process reads the status of the servers.
-absl::StatusOr<Credentials> OwnCredentials(const LaunchCommand& command, const JobConfig& config,
-                                           const TempDir& dir) {
-  if (command.insecure) return Credentials();
-  const Identity viewer = {Role::kViewer, config.name(), std::nullopt};
-  const std::string folder = dir.PathOf("viewer");
-  RETURN_IF_ERROR(StageCredentials(command, viewer, folder));
-  return Credentials::Load(folder, viewer);
+  const uint32_t servers = SumOf(hosts, &Host::servers), workers = SumOf(hosts, &Host::workers);
+  JobConfig& config = job.config;
+  if (!config.has_servers()) config.set_servers(servers);
+  if (!config.consistency().has_workers()) config.mutable_consistency()->set_workers(workers);
+  RETURN_IF_ERROR(
+      CheckHostCounts(hosts, command.hosts_file, config.servers(), config.consistency().workers()));
+  if (servers == 0 || config.consistency().workers() != workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(command.hosts_file, ": wrong sums (expected at least one server, and the ",
+                     config.consistency().workers(), " workers of the job, got ", servers,
+                     " servers and ", workers, " workers)"));
+  }
+  config.clear_task();
+  return config;
 }
 
 SshSetting SettingOf(const LaunchCommand& command) {
@@ -185,6 +169,15 @@ SshSetting SettingOf(const LaunchCommand& command) {
                         .worker = command.remote_bin_dir + "/worker"};
   } else if (!command.copy) {
     setting.programs = {.server = "thinwire-server", .worker = "thinwire-worker"};
+  }
+  if (!command.script.empty()) {
+    std::error_code ignored;  // the check on the machines reports a wrong folder
+    setting.programs.worker.clear();
+    setting.script = {.python = command.python,
+                      .folder = command.work_dir.empty()
+                                    ? std::filesystem::current_path(ignored).string()
+                                    : command.work_dir,
+                      .command = command.script};
   }
   setting.plaintext = command.insecure;
   setting.resume = command.run.resume;
@@ -220,15 +213,19 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
   add_flag("insecure", command.insecure,
            "Trains without credentials. Everybody who reaches the ports can read and change the "
            "model");
-  add_flag("copy", command.copy,
-           "Copies the programs server and worker of this machine to the other ones, which need "
-           "the same shared libraries");
+  add_flag(
+      "copy", command.copy,
+      "Copies the programs server and worker of this machine, or server and the Python package, "
+      "to the other ones, which need the same shared libraries");
   add("remote_bin_dir", command.remote_bin_dir,
       "The folder on each machine with the programs server and worker. Default: thinwire-server "
       "and thinwire-worker in the PATH",
       "DIR");
   add("remote_dir", command.remote_dir,
       "The folder on each machine in which the run makes its own folder. Default: /tmp", "DIR");
+  add("work_dir", command.work_dir,
+      "The folder on each machine in which a Python program runs. Default: the path of this folder",
+      "DIR");
   add("ssh", command.ssh, "The ssh client with its flags, such as \"ssh -p 2222\". Default: ssh",
       "COMMAND");
   add_flag("logs", command.show_logs,
@@ -247,12 +244,51 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
   flags.Footer(kExamples);
 }
 
+ExitCode Prepare(SshHosts& hosts, Console& console) {
+  for (const std::string& line : hosts.Describe()) console.Note(line);
+  const absl::Status prepared = hosts.Prepare();
+  if (prepared.ok()) return ExitCode::kOk;
+  if (!absl::IsCancelled(prepared)) return Fail(console, prepared, ExitCodeOf(prepared));
+  return hosts.signal() == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
+}
+
+void RemoveFolders(SshHosts& hosts, Console& console) {
+  if (const absl::Status removed = hosts.RemoveFolders(); !removed.ok())
+    console.Warning(absl::StrCat("the folder of the run remains: ", removed.message()));
+}
+
+// Runs the Python program of the command line on the machines.
+ExitCode RunScript(const LaunchCommand& command, Console& console, std::ostream& out) {
+  if (auto status = CheckScriptFlags(command); !status.ok())
+    return Fail(console, status, ExitCode::kUsage);
+  const auto machines = ReadHosts(command.hosts_file);
+  if (!machines.ok()) return Fail(console, machines.status(), ExitCode::kConfig);
+  const auto job = ScriptJob(command, *machines);
+  if (!job.ok()) return Fail(console, job.status(), ExitCode::kConfig);
+  const auto signals = Signals::Block();
+  if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
+  const auto dir = TempDir::Make(command.run.temp_parent);
+  if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
+  if (auto status = StageHosts(command, *job, *machines, **dir, absl::Now()); !status.ok())
+    return Fail(console, status, ExitCodeOf(status));
+
+  SshHosts hosts(*machines, SettingOf(command), **signals, **dir);
+  const absl::Cleanup remove_folders = [&] { RemoveFolders(hosts, console); };
+  if (const ExitCode code = Prepare(hosts, console); code != ExitCode::kOk) return code;
+  const ScriptRunSetting setting = {.servers = job->servers(),
+                                    .workers = job->consistency().workers(),
+                                    .certified_job = command.insecure ? "" : job->name(),
+                                    .show_logs = command.show_logs};
+  SteadyClock clock;
+  return ScriptRun(setting, hosts, **signals, **dir, console, clock, out).Run();
+}
+
 }  // namespace
 
 CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
   CLI::App* launch = CommandFlags(app).AddSubcommand(
       "launch",
-      "Trains with servers and workers on other machines, over ssh, or runs a Python program");
+      "Trains with servers and workers on other machines, over ssh, or with a Python program");
   AddRunFlags(*launch, command.run);
   AddLaunchFlags(*launch, command);
   command.run.fields.emplace(*launch);
@@ -260,6 +296,7 @@ CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
 }
 
 ExitCode RunLaunch(const LaunchCommand& command, Console& console, std::ostream& out) {
+  if (!command.script.empty()) return RunScript(command, console, out);
   if (command.hosts_file.empty()) {
     const auto missing = absl::InvalidArgumentError(
         "--hosts: missing (expected a file with machines, or a Python program such as train.py, "
@@ -280,29 +317,19 @@ ExitCode RunLaunch(const LaunchCommand& command, Console& console, std::ostream&
   if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
   const auto dir = TempDir::Make(command.run.temp_parent);
   if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
-  if (auto status = StageHosts(command, config, *machines, **dir); !status.ok())
+  if (auto status = StageHosts(command, config, *machines, **dir, absl::Now()); !status.ok())
     return Fail(console, status, ExitCodeOf(status));
-  const auto credentials = OwnCredentials(command, config, **dir);
+  const auto credentials = OwnCredentials(command, config, **dir, absl::Now());
   if (!credentials.ok()) return Fail(console, credentials.status(), ExitCode::kConfig);
 
   SshHosts hosts(*machines, SettingOf(command), **signals, **dir);
-  for (const std::string& line : hosts.Describe()) console.Note(line);
-  const auto worker_count = [](uint32_t sum, const Host& host) { return sum + host.workers; };
-  const uint32_t places =
-      std::accumulate(machines->begin(), machines->end(), uint32_t{0}, worker_count);
+  const uint32_t places = SumOf(*machines, &Host::workers);
   if (const uint32_t workers = config.consistency().workers(); places > workers) {
     console.Note(absl::StrCat("the job starts with ", workers,
                               " workers; thinwire scale starts the others"));
   }
-  const absl::Cleanup remove_folders = [&hosts, &console] {
-    if (const absl::Status removed = hosts.RemoveFolders(); !removed.ok()) {
-      console.Warning(absl::StrCat("the folder of the run remains: ", removed.message()));
-    }
-  };
-  if (const absl::Status prepared = hosts.Prepare(); !prepared.ok()) {
-    if (!absl::IsCancelled(prepared)) return Fail(console, prepared, ExitCodeOf(prepared));
-    return hosts.signal() == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
-  }
+  const absl::Cleanup remove_folders = [&] { RemoveFolders(hosts, console); };
+  if (const ExitCode code = Prepare(hosts, console); code != ExitCode::kOk) return code;
   TrainSetting setting;
   setting.config = config;
   setting.hosts = &hosts;

@@ -1,5 +1,6 @@
-// `thinwire launch`: runs a job on the machines of a hosts file over ssh, and shows it as `thinwire
-// train` does. cli/launch_script.h has its other form, which runs a Python program.
+// `thinwire launch --hosts`: runs a job on the machines of a hosts file over ssh. With the C++ worker,
+// shows the run as `thinwire train` does. cli/launch_script.h has the form without --hosts, which runs
+// a Python program on this machine.
 #ifndef THINWIRE_CLI_LAUNCH_COMMAND_H_
 #define THINWIRE_CLI_LAUNCH_COMMAND_H_
 
@@ -29,6 +30,10 @@ struct LaunchCommand {
   std::string ssh = "ssh";
   bool show_logs = false;
   std::vector<std::string> worker_flags;
+  // A Python program that the workers run on the machines, with its arguments; empty: the C++ worker.
+  std::vector<std::string> script;
+  std::string python = "python3";  // the interpreter on the machines
+  std::string work_dir;  // the program's folder on the machines; empty: the path of the present one
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -19,43 +18,51 @@ namespace fs = std::filesystem;
 
 bool IsScript(std::string_view word) { return word.ends_with(".py") && !word.starts_with("-"); }
 
-bool IsHostsFlag(std::string_view word) {
-  return word == "--hosts" || word.starts_with("--hosts=");
-}
-
 }  // namespace
 
-bool LaunchesScript(std::span<const std::string> arguments) {
-  if (arguments.empty() || arguments.front() != "launch") return false;
+std::optional<size_t> FindScript(std::span<const std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "launch") return std::nullopt;
   const auto end = std::ranges::find(arguments, "--");
-  return std::any_of(arguments.begin(), end, IsScript);
+  const auto script = std::find_if(arguments.begin(), end, IsScript);
+  if (script == end) return std::nullopt;
+  return static_cast<size_t>(script - arguments.begin());
 }
 
-absl::StatusOr<std::vector<std::string>> ScriptCommand(const ScriptLauncher& launcher,
-                                                       std::span<const std::string> arguments) {
-  const auto script = std::ranges::find_if(arguments, IsScript);
-  if (std::any_of(arguments.begin(), script, IsHostsFlag)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--hosts: not valid with a Python program (expected torchrun on each machine, "
-                     "which starts servers, too, got ",
-                     *script, ")"));
-  }
+bool HasHosts(std::span<const std::string> flags) {
+  return std::ranges::any_of(flags, [](const std::string& word) {
+    return word == "--hosts" || word.starts_with("--hosts=");
+  });
+}
+
+std::vector<std::string> ScriptCommand(const ScriptLauncher& launcher,
+                                       std::span<const std::string> arguments) {
   std::vector<std::string> command = {launcher.python, "-m", "thinwire.launch"};
   command.insert(command.end(), arguments.begin() + 1, arguments.end());
   return command;
 }
 
-std::string ScriptPath(const ScriptLauncher& launcher) {
+absl::StatusOr<std::string> PackageFolder(const std::string& self) {
   std::error_code error;
-  const fs::path self = fs::canonical(launcher.self, error);
-  const fs::path package = self.parent_path().parent_path() / "python";
-  if (error || !fs::exists(package / "thinwire/launch.py", error)) return launcher.python_path;
-  return launcher.python_path.empty() ? package.string()
-                                      : absl::StrCat(package.string(), ":", launcher.python_path);
+  const fs::path folder = fs::canonical(self, error).parent_path().parent_path();
+  for (const fs::path& package : {folder / "python/thinwire", folder}) {
+    if (!error && fs::exists(package / "launch.py", error)) return package.string();
+  }
+  return absl::NotFoundError(absl::StrCat("--copy: no Python package (expected ",
+                                          (folder / "python/thinwire").string(), " or ",
+                                          folder.string(), ")"));
+}
+
+std::string ScriptPath(const ScriptLauncher& launcher) {
+  const absl::StatusOr<std::string> package = PackageFolder(launcher.self);
+  // The folder of a wheel is on the path already.
+  if (!package.ok() || fs::path(*package).parent_path().filename() != "python")
+    return launcher.python_path;
+  const std::string path = fs::path(*package).parent_path().string();
+  return launcher.python_path.empty() ? path : absl::StrCat(path, ":", launcher.python_path);
 }
 
 absl::Status LaunchScript(const ScriptLauncher& launcher, std::span<const std::string> arguments) {
-  ASSIGN_OR_RETURN(std::vector<std::string> command, ScriptCommand(launcher, arguments));
+  std::vector<std::string> command = ScriptCommand(launcher, arguments);
   const std::string path = ScriptPath(launcher);
   if (!path.empty()) setenv("PYTHONPATH", path.c_str(), /*replace=*/1);
   std::vector<char*> words;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/process/temp_dir.h"
 
@@ -20,31 +21,39 @@ const ScriptLauncher kLauncher = {
     .self = "/nowhere/thinwire", .python = "python3", .python_path = "/mine"};
 
 TEST(LaunchScriptTest, AWordThatEndsInPyIsTheScript) {
-  EXPECT_TRUE(LaunchesScript(Words{"launch", "train.py"}));
-  EXPECT_TRUE(LaunchesScript(Words{"launch", "--workers", "4", "--mode=async", "a/b.py", "x"}));
-  EXPECT_TRUE(LaunchesScript(Words{"launch", "--hosts", "hosts.txt", "train.py"}));
-  EXPECT_FALSE(LaunchesScript(Words{}));
-  EXPECT_FALSE(LaunchesScript(Words{"launch"}));
-  EXPECT_FALSE(LaunchesScript(Words{"train", "train.py"}));
-  EXPECT_FALSE(LaunchesScript(Words{"launch", "--hosts", "hosts.txt", "--output=model.py"}));
-  EXPECT_FALSE(LaunchesScript(Words{"launch", "--hosts", "hosts.txt", "--", "train.py"}));
+  EXPECT_EQ(FindScript(Words{"launch", "train.py"}), 1);
+  EXPECT_EQ(FindScript(Words{"launch", "--workers", "4", "--mode=async", "a/b.py", "x"}), 4);
+  EXPECT_EQ(FindScript(Words{"launch", "--hosts", "hosts.txt", "train.py", "more.py"}), 3);
+  EXPECT_EQ(FindScript(Words{}), std::nullopt);
+  EXPECT_EQ(FindScript(Words{"launch"}), std::nullopt);
+  EXPECT_EQ(FindScript(Words{"train", "train.py"}), std::nullopt);
+  EXPECT_EQ(FindScript(Words{"launch", "--hosts", "hosts.txt", "--output=model.py"}), std::nullopt);
+  EXPECT_EQ(FindScript(Words{"launch", "--hosts", "hosts.txt", "--", "train.py"}), std::nullopt);
 }
 
 TEST(LaunchScriptTest, ArgumentsOfTheScriptAreNoFlagsOfLaunch) {
-  EXPECT_THAT(*ScriptCommand(kLauncher, Words{"launch", "--workers", "4", "train.py", "--hosts",
-                                              "h", "--", "--push", "fp8_e5m2"}),
+  EXPECT_THAT(ScriptCommand(kLauncher, Words{"launch", "--workers", "4", "train.py", "--hosts", "h",
+                                             "--", "--push", "fp8_e5m2"}),
               ElementsAre("python3", "-m", "thinwire.launch", "--workers", "4", "train.py",
                           "--hosts", "h", "--", "--push", "fp8_e5m2"));
 }
 
-TEST(LaunchScriptTest, HostsAndAScriptAreRefused) {
-  for (const Words& hosts : {Words{"--hosts", "hosts.txt"}, Words{"--hosts=hosts.txt"}}) {
-    Words arguments = {"launch"};
-    arguments.insert(arguments.end(), hosts.begin(), hosts.end());
-    arguments.push_back("train.py");
-    EXPECT_THAT(std::string(ScriptCommand(kLauncher, arguments).status().message()),
-                HasSubstr("--hosts: not valid with a Python program (expected torchrun"));
-  }
+TEST(LaunchScriptTest, HostsAreRecognizedInBothForms) {
+  EXPECT_TRUE(HasHosts(Words{"launch", "--insecure", "--hosts", "hosts.txt"}));
+  EXPECT_TRUE(HasHosts(Words{"launch", "--hosts=hosts.txt"}));
+  EXPECT_FALSE(HasHosts(Words{"launch", "--workers", "4"}));
+}
+
+TEST(LaunchScriptTest, AMissingPackageIsNamed) {
+  const std::unique_ptr<TempDir> dir = TempDir::Make(testing::TempDir()).value();
+  std::filesystem::create_directories(dir->PathOf("bin"));
+  ASSERT_TRUE(dir->WriteFile("bin/thinwire", "").ok());
+  const auto package = PackageFolder(dir->PathOf("bin/thinwire"));
+  EXPECT_THAT(std::string(package.status().message()),
+              HasSubstr("--copy: no Python package (expected "));
+  ASSERT_TRUE(dir->WriteFile("launch.py", "").ok()) << "the layout of a wheel";
+  EXPECT_EQ(*PackageFolder(dir->PathOf("bin/thinwire")),
+            std::filesystem::canonical(dir->path()).string());
 }
 
 TEST(LaunchScriptTest, ThePackageOfABuildTreeComesFirst) {

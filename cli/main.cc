@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ constexpr char kExamples[] =
     "  thinwire train --config job.textproto --output model.safetensors\n"
     "  thinwire launch --config job.textproto --hosts hosts.txt --credentials_from ca\n"
     "  thinwire launch --workers 4 --servers 2 train.py\n"
+    "  thinwire launch --hosts hosts.txt --credentials_from ca train.py\n"
     "  thinwire evaluate --config job.textproto --model model.safetensors\n"
     "  thinwire config check examples/*.textproto\n"
     "  thinwire status --addresses a:7000,b:7000 --watch\n"
@@ -103,17 +105,20 @@ ExitCode Main(int argc, char** argv) {
   train.self = "/proc/self/exe";
   train.temp_parent = VariableOr("TMPDIR", "/tmp");
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (LaunchesScript(arguments)) {
-    const ScriptLauncher launcher = {.self = train.self,
-                                     .python = VariableOr("THINWIRE_PYTHON", "python3"),
-                                     .python_path = VariableOr("PYTHONPATH", "")};
-    const absl::Status failure = LaunchScript(launcher, arguments);
-    return Fail(console, failure,
-                absl::IsInvalidArgument(failure) ? ExitCode::kUsage : ExitCode::kUnavailable);
-  }
   LaunchCommand launch;
   launch.run.self = train.self;
   launch.run.temp_parent = train.temp_parent;
+  launch.python = VariableOr("THINWIRE_PYTHON", "python3");
+  if (const auto script = FindScript(arguments)) {
+    const auto flags = std::span(arguments).first(*script);
+    if (!HasHosts(flags) && VariableOr("THINWIRE_HOSTS", "").empty()) {
+      const ScriptLauncher launcher = {
+          .self = train.self, .python = launch.python, .python_path = VariableOr("PYTHONPATH", "")};
+      return Fail(console, LaunchScript(launcher, arguments), ExitCode::kUnavailable);
+    }
+    launch.script.assign(arguments.begin() + static_cast<ptrdiff_t>(*script), arguments.end());
+    argc = 1 + static_cast<int>(*script);  // the other words belong to the Python program
+  }
   EvaluateCommand evaluate;
   evaluate.self = train.self;
   evaluate.temp_parent = train.temp_parent;

@@ -14,6 +14,7 @@ packages=(
   openssh-client openssh-server zsh mandoc
   python3-jsonschema
   python3-matplotlib
+  mypy
 )
 # Python packages that Debian does not have. The Python package needs nanobind; only tests need the others.
 python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0 tensorboard==2.18.0 nanobind==3.1.0)

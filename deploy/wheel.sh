@@ -46,7 +46,7 @@ export SOURCE_DATE_EPOCH
 wheel=$work/wheel
 info=$wheel/thinwire-$version.dist-info
 mkdir -p "$wheel/thinwire/bin" "$info"
-install -m 644 "$bin"/python/thinwire/*.py "$wheel/thinwire/"
+install -m 644 "$bin"/python/thinwire/{*.py,_client.pyi,py.typed} "$wheel/thinwire/"
 install -m 755 -s "$bin/python/thinwire/_client.so" "$wheel/thinwire/_client.so"
 install -m 755 -s "$bin/cli/thinwire" "$wheel/thinwire/bin/thinwire"
 install -m 755 -s "$bin/server/server" "$wheel/thinwire/bin/thinwire-server"

@@ -35,6 +35,7 @@
 #include "common/ids.h"
 #include "common/time/thread_executor.h"
 #include "config/effective.h"
+#include "config/job_text.h"
 #include "proto/frame.h"
 #include "proto/worker_event.pb.h"
 #include "python/job_settings.h"
@@ -589,6 +590,15 @@ NB_MODULE(_client, module) {
       "config"_a, "settings"_a,
       "Returns the text of the job file for the servers. CONFIG is the path of a job file or ''. "
       "SETTINGS are tuples of a name, a list of values, and the place for messages.");
+
+  module.def(
+      "file_workers",
+      [](const std::string& config) {
+        const absl::StatusOr<thinwire::JobText> job = thinwire::ReadJobFile(config);
+        if (!job.ok()) thinwire::Raise("Error", std::string(job.status().message()));
+        return job->config.consistency().workers();
+      },
+      "config"_a, "Returns the number of workers in the job file CONFIG, or its default.");
 
   thinwire::AddSampler(module);
   nb::class_<PyClient>(module, "Client",

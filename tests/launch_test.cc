@@ -231,6 +231,25 @@ TEST_F(LaunchTest, AStoppedRunGoesOnFromTheStateOnItsMachines) {
   EXPECT_THAT(resumed.output, HasSubstr("2 of 2 done"));
 }
 
+TEST_F(LaunchTest, APythonProgramTrainsOnTwoMachines) {
+  const ProcessResult init = daemons_.Run("cli/thinwire", {"certs", "init", Path("ca")});
+  ASSERT_EQ(init.exit, ExitStatus()) << init.log;
+  // Debian's Python has NumPy. The machines get the package, so they need not have it.
+  setenv("THINWIRE_PYTHON", "/usr/bin/python3", /*replace=*/1);
+  const ProcessResult launch = daemons_.Run(
+      "cli/thinwire",
+      {"launch", "--hosts", daemons_.Write("hosts.txt", kHosts), "--ssh",
+       absl::StrCat("ssh -F ", config_), "--remote_dir", Path("remote"), "--copy",
+       "--credentials_from", Path("ca"), "--push", "fp8_e5m2", "--work_dir",
+       fs::absolute("examples/python").string(), "numpy_regression.py", "--steps", "60"});
+  ASSERT_EQ(launch.exit, ExitStatus()) << launch.log << launch.output;
+  EXPECT_THAT(launch.log, HasSubstr("127.0.0.2: server 1, worker 1\n"));
+  EXPECT_THAT(launch.log, HasSubstr("servers 127.0.0.1:"));
+  EXPECT_THAT(launch.output, HasSubstr("worker 1: step 50, loss 0.0"));
+  EXPECT_THAT(launch.output, HasSubstr("worker 0: 2 workers, loss 0.0"));
+  EXPECT_TRUE(fs::is_empty(Path("remote"))) << "the machines keep no files of the run";
+}
+
 TEST_F(LaunchTest, ScaleStartsAWorkerInAFreePlace) {
   daemons_.Start(
       "launch", "cli/thinwire",

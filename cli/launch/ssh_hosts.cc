@@ -19,6 +19,8 @@ namespace {
 
 constexpr char kJobFile[] = "job.textproto";
 constexpr char kModelFile[] = "model.safetensors";
+constexpr char kProgramJobFile[] = "program.textproto";
+constexpr char kAddressesFile[] = "addresses";
 
 // Runs its arguments as a program, as the comment of ssh_hosts.h describes. The first shell in the
 // background must not keep the output open, because the connection ends when all copies are closed.
@@ -42,6 +44,37 @@ constexpr char kSend[] = R"(tar -C "$1" --mode=go= -chf - . | { shift; exec "$@"
 
 // Writes the output of the command that follows to the file $1.
 constexpr char kReceive[] = R"(file=$1; shift; exec "$@" >"$file")";
+
+// Checks that a Python program can run: $1 is its folder, $2 its interpreter, $3 its file, $4 a folder
+// with the package or "".
+constexpr char kCheckScript[] = R"sh(fail() { echo "$1" >&2; exit 69; }
+cd "$1" 2>/dev/null ||
+  fail "no folder $1 (expected the folder in which the program runs; --work_dir names another one)"
+command -v "$2" >/dev/null ||
+  fail "no Python interpreter $2 (expected python3, or its path in THINWIRE_PYTHON)"
+[ -f "$3" ] || fail "no program $3 (expected it in $1)"
+[ -z "$4" ] || export PYTHONPATH="$4${PYTHONPATH:+:$PYTHONPATH}"
+problem=$("$2" -c 'import thinwire' 2>&1) ||
+  fail "no Python package thinwire (expected its wheel, or --copy): ${problem##*
+}")sh";
+
+// Runs a command as one of $2 workers on a machine, in the folder $1. $3 is a folder with the package
+// or "". Threads share the machine as on one that runs all workers (python/package/launch.py).
+constexpr char kRunScript[] = R"sh(cd "$1" || exit 78
+[ -z "$3" ] || export PYTHONPATH="$3${PYTHONPATH:+:$PYTHONPATH}"
+threads=$(($(nproc) / $2))
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}"
+shift 3
+exec "$@")sh";
+
+// Waits for the file $1 and prints it.
+constexpr char kAwaitFile[] = R"sh(until [ -e "$1" ]; do sleep 0.1; done; cat "$1")sh";
+
+// Writes the text $1 to the file $2, which appears as a whole.
+constexpr char kWriteFile[] = R"sh(printf %s "$1" >"$2.tmp" && mv "$2.tmp" "$2")sh";
+
+// Writes the text $1 to the file $2 and runs the command that follows.
+constexpr char kRunWithFile[] = R"sh(printf %s "$1" >"$2" || exit 74; shift 2; exec "$@")sh";
 
 std::string Joined(const std::vector<std::string>& words) {
   return absl::StrJoin(words, " ", [](std::string* out, const std::string& word) {
@@ -101,7 +134,8 @@ std::vector<std::string> SshHosts::Supervised(size_t host,
 }
 
 std::vector<std::string> SshHosts::ServerCommand(ServerId server,
-                                                 std::vector<std::string> addresses) const {
+                                                 std::vector<std::string> addresses,
+                                                 const std::string& job) const {
   const Seat seat = SeatOf(&Host::servers, server.value);
   const Host& host = hosts_[seat.host];
   const std::string folder = FolderOf(seat.host);
@@ -109,15 +143,19 @@ std::vector<std::string> SshHosts::ServerCommand(ServerId server,
   if (own.empty()) {
     own = absl::StrCat(host.address, ":", host.port == 0 ? 0 : host.port + seat.position);
   }
-  std::vector<std::string> command =
-      thinwire::ServerCommand(ProgramsOf(seat.host), absl::StrCat(folder, "/", kJobFile), server,
-                              std::move(addresses), setting_.state_dir);
+  const std::string job_file = job.empty()
+                                   ? absl::StrCat(folder, "/", kJobFile)
+                                   : absl::StrCat(folder, "/server-", server.value, ".textproto");
+  std::vector<std::string> command = thinwire::ServerCommand(
+      ProgramsOf(seat.host), job_file, server, std::move(addresses), setting_.state_dir);
   if (setting_.plaintext) {
     command.push_back("--insecure");
   } else {
     command.insert(command.end(),
                    {"--credentials", absl::StrCat(folder, "/credentials/server-", server.value)});
   }
+  if (!job.empty())
+    command.insert(command.begin(), {"sh", "-c", kRunWithFile, "sh", job, job_file});
   return Supervised(seat.host, command);
 }
 
@@ -152,6 +190,75 @@ absl::StatusOr<std::vector<std::string>> SshHosts::WorkerCommand(
   return Supervised(seat.host, command);
 }
 
+std::vector<std::string> SshHosts::ScriptCommand(WorkerId worker) const {
+  const Seat seat = SeatOf(&Host::workers, worker.value);
+  const Host& host = hosts_[seat.host];
+  const std::string folder = FolderOf(seat.host);
+  const SshScript& script = *setting_.script;
+  uint32_t workers = 0;
+  for (const Host& each : hosts_) workers += each.workers;
+  std::vector<std::string> command = {"sh",
+                                      "-c",
+                                      kRunScript,
+                                      "sh",
+                                      script.folder,
+                                      absl::StrCat(host.workers),
+                                      PackageOf(seat.host),
+                                      "env",
+                                      "PYTHONUNBUFFERED=1"};
+  const auto set = [&command](const char* name, const std::string& value) {
+    command.push_back(absl::StrCat("THINWIRE_", name, "=", value));
+  };
+  set("WORKER", absl::StrCat(worker.value));
+  set("WORKERS", absl::StrCat(workers));
+  set("CONFIG", absl::StrCat(folder, "/", kJobFile));
+  set("ADDRESSES_FILE", absl::StrCat(folder, "/", kAddressesFile));
+  if (worker == WorkerId{0}) set("WRITE_JOB", absl::StrCat(folder, "/", kProgramJobFile));
+  if (setting_.plaintext) {
+    set("INSECURE", "1");
+  } else {
+    set("CREDENTIALS", absl::StrCat(folder, "/credentials/worker-", worker.value));
+  }
+  if (!setting_.state_dir.empty()) set("STATE_DIR", setting_.state_dir);
+  if (!host.devices.empty()) set("DEVICE", host.devices[seat.position % host.devices.size()]);
+  if (!host.data_dir.empty()) set("DATA_DIR", host.data_dir);
+  command.push_back(script.python);
+  command.insert(command.end(), script.command.begin(), script.command.end());
+  return Supervised(seat.host, command);
+}
+
+std::vector<std::string> SshHosts::JobCommand() const {
+  const size_t host = SeatOf(&Host::workers, 0).host;
+  return Supervised(
+      host, {"sh", "-c", kAwaitFile, "sh", absl::StrCat(FolderOf(host), "/", kProgramJobFile)});
+}
+
+std::vector<std::vector<std::string>> SshHosts::AddressesCommands(
+    const std::vector<std::string>& addresses) const {
+  std::vector<std::vector<std::string>> commands;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].workers == 0) continue;
+    const std::string file = absl::StrCat(FolderOf(i), "/", kAddressesFile);
+    commands.push_back(
+        Ssh(i, Joined({"sh", "-c", kWriteFile, "sh", absl::StrJoin(addresses, ","), file})));
+  }
+  return commands;
+}
+
+std::string SshHosts::PackageOf(size_t host) const {
+  return setting_.programs.server.empty() ? absl::StrCat(FolderOf(host), "/python") : "";
+}
+
+std::string SshHosts::ScriptCheck(size_t host) const {
+  if (!setting_.script.has_value() || hosts_[host].workers == 0) return "";
+  const SshScript& script = *setting_.script;
+  return absl::StrCat("; ",
+                      Joined({"sh", "-c", kCheckScript, "sh", script.folder, script.python,
+                              script.command.front(), PackageOf(host)}),
+                      " || { rm -rf ", ShellQuoted(FolderOf(host)), "; exit ",
+                      static_cast<int>(ExitCode::kUnavailable), "; }");
+}
+
 std::string SshHosts::StateCheck(size_t host) const {
   if (setting_.state_dir.empty() || hosts_[host].servers == 0) return "";
   const std::string state = ShellQuoted(setting_.state_dir);
@@ -184,7 +291,7 @@ absl::Status SshHosts::Prepare() {
     const Programs programs = ProgramsOf(i);
     for (const auto& [program, count] : {std::pair(programs.server, hosts_[i].servers),
                                          std::pair(programs.worker, hosts_[i].workers)}) {
-      if (count == 0 || setting_.programs.server.empty()) continue;
+      if (count == 0 || setting_.programs.server.empty() || program.empty()) continue;
       absl::StrAppendFormat(
           &script,
           "if ! command -v %s >/dev/null; then echo \"no program\" %s\" (expected --copy, "
@@ -195,6 +302,7 @@ absl::Status SshHosts::Prepare() {
                           "mkdir -p %s; mkdir %s; tar -C %s -xof - || { rm -rf %s; exit %d; }",
                           ShellQuoted(setting_.remote_dir), folder, folder, folder,
                           static_cast<int>(ExitCode::kUnavailable));
+    absl::StrAppend(&script, ScriptCheck(i));
     commands[i] = {"/bin/sh", "-c", kSend, "sh", dir_.PathOf(absl::StrCat("host-", i))};
     const std::vector<std::string> ssh = Ssh(i, absl::StrCat("exec sh -c ", ShellQuoted(script)));
     commands[i].insert(commands[i].end(), ssh.begin(), ssh.end());

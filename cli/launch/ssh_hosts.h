@@ -13,6 +13,11 @@
 // from 0:
 //
 //   job.textproto  credentials/server-0/  credentials/worker-2/  bin/server  bin/worker
+//
+// If the workers run a Python program, it also has the package, the job that worker 0 has written
+// (and server N's copy of it), and the addresses of the servers:
+//
+//   python/thinwire/  program.textproto  server-0.textproto  addresses
 #ifndef THINWIRE_CLI_LAUNCH_SSH_HOSTS_H_
 #define THINWIRE_CLI_LAUNCH_SSH_HOSTS_H_
 
@@ -34,6 +39,13 @@
 
 namespace thinwire {
 
+// A Python program that the workers run, on the machines.
+struct SshScript {
+  std::string python = "python3";    // its interpreter
+  std::string folder;                // the folder in which it runs
+  std::vector<std::string> command;  // the program and its arguments
+};
+
 struct SshSetting {
   std::vector<std::string> ssh = {"ssh"};  // the program and its first arguments
   std::string remote_dir = "/tmp";
@@ -45,6 +57,7 @@ struct SshSetting {
   bool resume = false;
   OutputFile output;  // `path` is on this machine
   std::vector<std::string> worker_flags;
+  std::optional<SshScript> script;  // in place of programs.worker
 };
 
 // Not thread-safe.
@@ -54,15 +67,26 @@ class SshHosts {
   SshHosts(std::vector<Host> hosts, SshSetting setting, Signals& signals, const TempDir& dir);
 
   // Copies the contents of DIR/host-N to the folder of the run on machine N, and checks that the
-  // programs exist there. Errors: one line per machine that refuses, with the last message of ssh
+  // programs, or the Python program and what it needs, exist there. Errors: one line per machine that refuses, with the last message of ssh
   // or of the machine; Cancelled after SIGINT or SIGTERM.
   absl::Status Prepare();
 
   // Return the command line, of ssh, for a process. ADDRESSES are those of the servers, by number;
-  // "" if not known yet. Errors: InvalidArgument if no line of the hosts file has this worker.
-  std::vector<std::string> ServerCommand(ServerId server, std::vector<std::string> addresses) const;
+  // "" if not known yet. JOB is the text of the server's job file; "": the file that Prepare() has
+  // copied. Errors: InvalidArgument if no line of the hosts file has this worker.
+  std::vector<std::string> ServerCommand(ServerId server, std::vector<std::string> addresses,
+                                         const std::string& job = "") const;
   absl::StatusOr<std::vector<std::string>> WorkerCommand(
       WorkerId worker, const std::vector<std::string>& addresses) const;
+
+  // Return the command lines for a run with SshSetting::script. ScriptCommand: the Python program as
+  // worker WORKER, of which there is a line in the hosts file. JobCommand: waits for the job that
+  // worker 0 writes, and prints it. AddressesCommands: give ADDRESSES to the workers, one command
+  // for each machine with workers.
+  std::vector<std::string> ScriptCommand(WorkerId worker) const;
+  std::vector<std::string> JobCommand() const;
+  std::vector<std::vector<std::string>> AddressesCommands(
+      const std::vector<std::string>& addresses) const;
 
   // Copies the model file that WORKER wrote to `output.path`. Errors: those of Prepare() and of the
   // file system; the message says where the worker's file lies, which RemoveFolders() then keeps.
@@ -93,6 +117,10 @@ class SshHosts {
   // Returns a part of a shell script, which ends with an error if the state folder of a machine
   // does not fit SshSetting::resume.
   std::string StateCheck(size_t host) const;
+  // Returns such a part for the Python program: its folder, interpreter, file and package.
+  std::string ScriptCheck(size_t host) const;
+  // Returns the folder of the Python package on a machine; "" if it is installed there.
+  std::string PackageOf(size_t host) const;
   Programs ProgramsOf(size_t host) const;
   // Returns the command line that runs the shell command SCRIPT on a machine.
   std::vector<std::string> Ssh(size_t host, const std::string& script) const;

@@ -164,6 +164,45 @@ TEST_F(SshHostsTest, ProcessesAreNumberedInTheOrderOfTheFile) {
               testing::ElementsAre("a: server 0, worker 0", "b: servers 1-2, workers 1-3"));
 }
 
+TEST_F(SshHostsTest, APythonProgramGetsItsJobAndTheAddresses) {
+  const std::string python = Script("python", "env | grep THINWIRE_ | sort; pwd; echo \"$@\"");
+  setting_.programs = {.server = Script("server", "cat \"$2\""), .worker = ""};
+  setting_.script = {
+      .python = python, .folder = fs::canonical(dir_->path()), .command = {"train.py", "a b"}};
+  const SshHosts hosts = Hosts("a servers=1 workers=1\nb servers=1 workers=2 data_dir=/data");
+  for (int host : {0, 1}) fs::create_directories(FolderOf(host));
+  ProcessSet processes(*signals_, dir_->path());
+  const auto output_of = [&processes](const std::vector<std::string>& command) {
+    EXPECT_TRUE(processes.Start("process", command, SignalPath::kInput).ok());
+    std::vector<std::string> lines;
+    while (processes.running_count() > 0) {
+      for (const ProcessEvent& event : processes.Wait(absl::Seconds(60))) {
+        if (event.kind == ProcessEvent::Kind::kLine) lines.push_back(event.text);
+      }
+    }
+    return lines;
+  };
+  EXPECT_THAT(
+      output_of(hosts.ScriptCommand(WorkerId{2})),
+      testing::ElementsAre(absl::StrCat("THINWIRE_ADDRESSES_FILE=", FolderOf(1), "/addresses"),
+                           absl::StrCat("THINWIRE_CONFIG=", FolderOf(1), "/job.textproto"),
+                           "THINWIRE_DATA_DIR=/data", "THINWIRE_INSECURE=1", "THINWIRE_WORKER=2",
+                           "THINWIRE_WORKERS=3", setting_.script->folder, "train.py a b"));
+  const std::string job = FolderOf(0) + "/program.textproto";
+  EXPECT_THAT(output_of(hosts.ScriptCommand(WorkerId{0})),
+              testing::Contains(absl::StrCat("THINWIRE_WRITE_JOB=", job)));
+  std::ofstream(job) << "servers: 2\nname: \"it's\"\n";
+  EXPECT_THAT(output_of(hosts.JobCommand()), testing::ElementsAre("servers: 2", "name: \"it's\""));
+  EXPECT_THAT(output_of(hosts.ServerCommand(ServerId{1}, {"", ""}, "name: \"it's\"\n")),
+              testing::ElementsAre("name: \"it's\""));
+  for (const auto& command : hosts.AddressesCommands({"x:1", "y:2"})) output_of(command);
+  for (int host : {0, 1}) {
+    std::string addresses;
+    std::ifstream(FolderOf(host) + "/addresses") >> addresses;
+    EXPECT_EQ(addresses, "x:1,y:2");
+  }
+}
+
 TEST_F(SshHostsTest, SignalsAndExitCodesArrive) {
   const std::string server = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done";
   setting_.programs = {.server = Script("server", server), .worker = ""};

@@ -51,6 +51,11 @@ absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string
   return programs;
 }
 
+absl::StatusOr<std::string> FindServer(const std::string& self, const std::string& bin_dir) {
+  ASSIGN_OR_RETURN(const std::string folder, FolderOf(self, bin_dir, "server", "server"));
+  return FindProgram(folder, "server", "server");
+}
+
 absl::StatusOr<std::string> FindLaboratory(const std::string& self, const std::string& bin_dir) {
   ASSIGN_OR_RETURN(const std::string folder, FolderOf(self, bin_dir, "experiments", "laboratory"));
   const absl::StatusOr<std::string> path = FindProgram(folder, "experiments", "laboratory");

@@ -29,6 +29,9 @@ struct OutputFile {
 // which the missing program was expected.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
+// Finds the program server alone in the same way.
+absl::StatusOr<std::string> FindServer(const std::string& self, const std::string& bin_dir);
+
 // Finds the program laboratory in the same way, in bazel-bin's layout as experiments/laboratory.
 absl::StatusOr<std::string> FindLaboratory(const std::string& self, const std::string& bin_dir);
 

@@ -9,7 +9,6 @@ character of a text; the last tenth of every license is for the test.
 """
 
 import argparse
-import os
 import pathlib
 import time
 
@@ -79,8 +78,6 @@ def main():
     parser.add_argument("--text_dir", default="/usr/share/common-licenses")
     args = parser.parse_args()
 
-    worker = int(os.environ.get("THINWIRE_WORKER") or os.environ.get("RANK", 0))  # the second: under torchrun
-    workers = int(os.environ.get("THINWIRE_WORKERS") or os.environ.get("WORLD_SIZE", 1))
     train_text, test_text, codes = load(args.text_dir)
     torch.manual_seed(args.seed)  # all workers begin with the same model
     model = CharTransformer(codes)
@@ -94,7 +91,7 @@ def main():
         optimizer = tw.DistributedOptimizer(model, "adamw", lr=args.lr, weight_decay=0.1, schedule="cosine",
                                             steps=args.steps, **settings)
 
-    starts = torch.Generator().manual_seed(1000 * args.seed + worker)
+    starts = torch.Generator().manual_seed(1000 * args.seed + tw.rank())
     begin = time.monotonic()
     for _ in range(args.steps):
         first = torch.randint(0, len(train_text) - CONTEXT, (args.batch_size,), generator=starts)
@@ -112,7 +109,7 @@ def main():
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {args.steps} steps in {seconds:.1f} s, "
           f"{1000 * seconds / args.steps:.1f} ms per step")
     print(f"pushed {counters['push_bytes_encoded'] / 1e6:.1f} MB, pulled {counters['pull_bytes_encoded'] / 1e6:.1f} MB")
-    if worker == 0:
+    if tw.rank() == 0:
         print(f"test loss {test_loss(model, test_text):.4f}")
 
 

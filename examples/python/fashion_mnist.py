@@ -10,7 +10,6 @@ import argparse
 import copy
 import gzip
 import math
-import os
 import pathlib
 import time
 
@@ -60,14 +59,12 @@ def main():
     parser.add_argument("--data_dir", default="/usr/share/datasets/fashion-mnist")
     args = parser.parse_args()
 
-    worker = int(os.environ.get("THINWIRE_WORKER") or os.environ.get("RANK", 0))  # the second: under torchrun
-    workers = int(os.environ.get("THINWIRE_WORKERS") or os.environ.get("WORLD_SIZE", 1))
     data = TensorDataset(*(part[: args.train_examples] for part in load(args.data_dir, "train")))
     torch.manual_seed(1)  # all workers begin with the same model
     model = make_model()
 
-    steps = args.epochs * math.ceil(len(data) / (args.batch_size * workers))
     tw.init()
+    steps = args.epochs * math.ceil(len(data) / (args.batch_size * tw.world_size()))
     sampler = tw.ElasticSampler(data, args.batch_size)
     optimizer = tw.DistributedOptimizer(
         model, "momentum", lr=args.lr, weight_decay=1e-4, schedule="cosine", warmup=0.05, steps=steps,
@@ -89,7 +86,7 @@ def main():
     count = optimizer.step_number - first_step
     print(f"{count} steps in {seconds:.1f} s, {1000 * seconds / max(1, count):.2f} ms per step")
 
-    if worker == 0:
+    if tw.rank() == 0:
         # The servers' parameters are exact; those of the model went through the codec of `pull`.
         trained = copy.deepcopy(model)
         trained.load_state_dict(optimizer.exact_parameters(), strict=False)

@@ -1,12 +1,18 @@
 """GradientAverage: DistributedDataParallel averages its gradients through the servers."""
 
+from typing import Any, TypeAlias
+
 import torch
+import torch.distributed
 
 from thinwire._client import Error
-from thinwire.worker import JobWorker, host_values, trainable_parameters
+from thinwire.models import ModelWorker, host_values
+
+Bucket: TypeAlias = torch.distributed.GradBucket
+BufferFuture: TypeAlias = torch.futures.Future[torch.Tensor]
 
 
-class GradientAverage(JobWorker):
+class GradientAverage(ModelWorker):
     """Averages the gradients of DistributedDataParallel (DDP) through the servers, in place of all-reduce.
 
         ddp = torch.nn.parallel.DistributedDataParallel(model)
@@ -33,30 +39,30 @@ class GradientAverage(JobWorker):
 
     _takes_average = True
 
-    def __init__(self, ddp, *, examples=1, **settings):
+    def __init__(self, ddp: torch.nn.parallel.DistributedDataParallel, *, examples: int = 1, **settings: Any):
         if not isinstance(ddp, torch.nn.parallel.DistributedDataParallel):
             raise Error(f"ddp: wrong type (expected DistributedDataParallel, got {type(ddp).__name__})")
         if "optimizer" in settings:
             raise Error(f"optimizer: not a setting of GradientAverage (expected none, got {settings['optimizer']!r})")
-        parameters = trainable_parameters(ddp.module)
-        super().__init__(ddp.module, parameters, "average", None, 0, examples, settings)
+        super().__init__(ddp.module, "average", None, 0, examples, settings)
         self._indices = {id(p): index for index, p in enumerate(self._parameters)}
-        self._pending = []  # of this step: a future, the bucket's buffer, and its gradients by the index of their parameter
+        # Of this step: a future, the bucket's buffer, and its gradients by the index of their parameter.
+        self._pending: list[tuple[BufferFuture, torch.Tensor, dict[int, torch.Tensor]]] = []
         self._join([torch.zeros(p.shape).numpy() for p in self._parameters])
-        self._means = self._replicas()
+        self._means = self._replica_tensors()
         self._hook = ddp.register_forward_pre_hook(lambda *_: self._leave_between_steps())
 
-    def close(self):
+    def close(self) -> None:
         """Leaves the servers. Later backward passes raise an error. The end of the process does it, too."""
         self._hook.remove()
         super().close()
 
-    def _leave_between_steps(self):
+    def _leave_between_steps(self) -> None:
         # A backward pass is no place for SystemExit: PyTorch makes a RuntimeError of it.
         if not self._pending:
             self._leave_if_asked()
 
-    def _push(self, bucket):
+    def _push(self, bucket: Bucket) -> BufferFuture:
         """Pushes the gradients of BUCKET, and returns the future of the bucket's buffer with their means."""
         buffer = bucket.buffer()
         if buffer.layout != torch.strided:
@@ -67,13 +73,13 @@ class GradientAverage(JobWorker):
         gradients = {self._indices[id(p)]: g for p, g in zip(bucket.parameters(), bucket.gradients())}
         for index, gradient in gradients.items():
             self._client.ready(index, host_values(gradient))
-        future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
+        future: BufferFuture = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
         self._pending.append((future, buffer, gradients))
         if bucket.is_last():
             self._complete()
         return future
 
-    def _complete(self):
+    def _complete(self) -> None:
         """Waits for the means, puts them into the buffers of all buckets, and completes the futures."""
         step = self._step
         self._finish_step()
@@ -92,6 +98,6 @@ class GradientAverage(JobWorker):
         self._watch_divergence()
 
 
-def average_hook(state, bucket):
+def average_hook(state: GradientAverage, bucket: Bucket) -> BufferFuture:
     """The hook for ddp.register_comm_hook(state, average_hook). STATE is a GradientAverage, BUCKET a GradBucket of DDP."""
     return state._push(bucket)

@@ -16,6 +16,7 @@ import socket
 import sys
 import tempfile
 import time
+from typing import NoReturn
 
 from thinwire import _client
 from thinwire.processes import POLL_SECONDS, Processes, end_text, server_program
@@ -24,11 +25,11 @@ _USAGE = 64  # as all programs of thinwire (docs/configuration.md)
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.exit(_USAGE, f"launch: {message}\n")
 
 
-def _parse():
+def _parse() -> argparse.Namespace:
     parser = _Parser(prog="thinwire launch", description=__doc__.split("\n", 1)[0], allow_abbrev=False,
                      epilog="Every setting of a job file is a flag, too, such as --mode async. The program's own values "
                             "replace those of flags.")
@@ -53,18 +54,18 @@ def _parse():
     return arguments
 
 
-def _value(text):
+def _value(text: str) -> str:
     if text.endswith(".py"):  # a switch without value before the program
         raise argparse.ArgumentTypeError(f"missing value (expected a value such as true, got the program {text})")
     return text
 
 
-def _settings():
+def _settings() -> list[str]:
     """Returns the names of the job's settings that are not flags of launch itself."""
     return [name for name in _client.setting_names() if name not in ("workers", "servers")]
 
 
-def _free_addresses(count):
+def _free_addresses(count: int) -> list[str]:
     """Returns addresses with ports that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     for s in sockets:
@@ -75,7 +76,7 @@ def _free_addresses(count):
     return addresses
 
 
-def _environment(arguments, addresses):
+def _environment(arguments: argparse.Namespace, addresses: list[str]) -> dict[str, str]:
     """Returns the environment of the workers."""
     environment = dict(os.environ)
     for name in ("workers", "servers", "config", "state_dir", *_settings()):
@@ -88,7 +89,7 @@ def _environment(arguments, addresses):
     return environment
 
 
-def _run(arguments, processes, folder):
+def _run(arguments: argparse.Namespace, processes: Processes, folder: str) -> int:
     """Starts all processes and returns the exit code of the command."""
     program = arguments.server_program or server_program()
     addresses = _free_addresses(arguments.servers)
@@ -119,11 +120,11 @@ def _run(arguments, processes, folder):
     return code if code > 0 else 128 - code
 
 
-def _show(name, line):
+def _show(name: str, line: str) -> None:
     print(f"{name}: {line}", flush=True)
 
 
-def main():
+def main() -> None:
     arguments = _parse()
     # Ends the processes after SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

@@ -1,14 +1,17 @@
 """LocalSteps: a worker trains alone for several steps between two exchanges with the servers."""
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from thinwire._client import Error
-from thinwire.worker import JobWorker, host_values, trainable_parameters
+from thinwire.models import ModelWorker, host_values, trainable_parameters
+from thinwire.sampler import ElasticSampler
 
 
-class LocalSteps(JobWorker):
+class LocalSteps(ModelWorker):
     """Wraps the optimizer of a worker, and exchanges parameters with the servers after every EVERY of its steps.
 
         inner = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -44,29 +47,30 @@ class LocalSteps(JobWorker):
     Errors: as DistributedOptimizer.
     """
 
-    def __init__(self, model, optimizer, every, outer=None, outer_lr=None, *, steps=0, examples=1, sampler=None, **settings):
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, every: int, outer: str | None = None,
+                 outer_lr: float | None = None, *, steps: int = 0, examples: int = 1,
+                 sampler: ElasticSampler | None = None, **settings: Any):
         if not isinstance(every, int) or every < 1:
             raise Error(f"every: wrong value (expected a whole number from 1, got {every!r})")
-        parameters = trainable_parameters(model)
-        _check_optimizer(optimizer, parameters)
-        super().__init__(model, parameters, outer, outer_lr, steps, examples, settings, sampler, every)
+        _check_optimizer(optimizer, trainable_parameters(model))
+        super().__init__(model, outer, outer_lr, steps, examples, settings, sampler, every)
         self._inner = optimizer
         self._every = every
         self._local_steps = 0  # since the last exchange
         self._weight = 0  # the examples of these steps
         # Copies, since the inner optimizer changes the parameters in place.
         self._join([host_values(p).copy() for p in self._parameters])
-        self._replica = self._replicas()
+        self._replica = self._replica_tensors()
         self._differences = [torch.empty_like(values) for values in self._replica]
         self._take_parameters()
         self._follow_deals()
 
     @property
-    def local_steps(self):
+    def local_steps(self) -> int:
         """The number of local steps since the last exchange."""
         return self._local_steps
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Makes a step of the inner optimizer. After every EVERY steps, calls sync(). Returns the value of CLOSURE."""
         if not self._batch_counts(ends=True):
             return None
@@ -77,7 +81,7 @@ class LocalSteps(JobWorker):
             self.sync()
         return loss
 
-    def sync(self):
+    def sync(self) -> None:
         """Exchanges parameters with the servers: blocks until the model has their next ones.
 
         Follows servers that continue from an earlier step: `step_number` is then smaller than before. A difference that is
@@ -99,18 +103,18 @@ class LocalSteps(JobWorker):
         self._end_step()
         self._follow_deals()
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Removes the gradients, or sets them to zero."""
         self._inner.zero_grad(set_to_none=set_to_none)
 
-    def close(self):
+    def close(self) -> None:
         """Leaves the servers. The model keeps its parameters, also those of steps that were not exchanged."""
         if self._local_steps > 0 and not self._client.closed:
             print(f"thinwire: {self._local_steps} local steps are not exchanged (expected sync() before close())",
                   file=sys.stderr)
         super().close()
 
-    def _take_parameters(self):
+    def _take_parameters(self) -> None:
         """Sets the model's parameters to those of the servers."""
         with torch.no_grad():
             for p, replica in zip(self._parameters, self._replica):
@@ -119,7 +123,7 @@ class LocalSteps(JobWorker):
         self._weight = 0
 
 
-def _check_optimizer(optimizer, parameters):
+def _check_optimizer(optimizer: torch.optim.Optimizer, parameters: dict[str, torch.nn.Parameter]) -> None:
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise Error(f"optimizer: wrong type (expected torch.optim.Optimizer, got {type(optimizer).__name__})")
     own = {id(p) for group in optimizer.param_groups for p in group["params"] if p.requires_grad}

@@ -1,12 +1,13 @@
 """ElasticSampler: every example of every epoch is used once over all workers, also if workers come and go."""
 
 import collections
+from collections.abc import Callable, Iterator, Sized
 
 from thinwire import _client
 from thinwire._client import Error
 
 
-def _check(name, value, least, most):
+def _check(name: str, value: object, least: int, most: int) -> None:
     if not isinstance(value, int) or not least <= value <= most:
         raise Error(f"{name}: wrong value (expected a whole number from {least} to {most}, got {value!r})")
 
@@ -14,14 +15,14 @@ def _check(name, value, least, most):
 class _Batch:
     """A batch that was given to the DataLoader."""
 
-    def __init__(self, step, batches, index):
+    def __init__(self, step: int, batches: list[list[int]], index: int):
         self.step = step
         self.batches = batches  # those of the step
         self.index = index  # of this one
         self.void = False  # other workers have its examples now, or the servers went back
 
     @property
-    def examples(self):
+    def examples(self) -> list[int]:
         return self.batches[self.index]
 
 
@@ -52,7 +53,7 @@ class ElasticSampler:
       seed: decides the order of the examples, another one in each epoch.
     """
 
-    def __init__(self, data, batch_size, seed=1):
+    def __init__(self, data: Sized, batch_size: int, seed: int = 1):
         try:
             self._example_count = len(data)
         except TypeError:
@@ -62,22 +63,20 @@ class ElasticSampler:
         _check("seed", seed, 0, 2**64 - 1)
         self.batch_size = batch_size
         self._seed = seed
-        self._plan = None  # set by attach()
+        self._plan: _client.Sampler | None = None  # set by attach()
         self._step = 0  # that of the optimizer
         self._ended = 0  # batches that the optimizer has used or ignored
         self._ended_of_step = 0  # those of the present step
         self.step_is_over = False  # the last ended batch was the last one of its step
-        self._given = collections.deque()  # batches that the DataLoader has and that are not ended, in order
-        self._waiting = collections.deque()  # the batches of one step that follow them
+        self._given: collections.deque[_Batch] = collections.deque()  # batches that the DataLoader has and that are not ended, in order
+        self._waiting: collections.deque[_Batch] = collections.deque()  # the batches of one step that follow them
 
     @property
-    def epoch(self):
+    def epoch(self) -> int:
         """The epoch of the optimizer's step, from 0."""
-        if self._plan is None:
-            raise Error("sampler: no optimizer (expected DistributedOptimizer(..., sampler=sampler) before its use, got none)")
-        return self._plan.epoch(self._step)
+        return self._dealt.epoch(self._step)
 
-    def epochs(self, count):
+    def epochs(self, count: int) -> Iterator[int]:
         """Yields the numbers of the epochs up to COUNT, from that of the optimizer's step on, before a pass over each one.
 
         A number comes again if its epoch is not complete after a pass: the servers have gone back, or examples of a lost worker
@@ -91,14 +90,14 @@ class ElasticSampler:
             if self._ended == ended:
                 raise Error(f"epochs: no step in epoch {self.epoch} (expected optimizer.step() for each batch, got none)")
 
-    def __len__(self):
+    def __len__(self) -> int:
         """The number of this worker's batches that are left in the epoch."""
         epoch = self.epoch
-        first, end = self._step, self._plan.epoch_begin(epoch + 1)
-        batches = len(self._plan.batches(first))
-        return (end - 1 - first) * batches + len(self._plan.batches(end - 1)) - self._ended_of_step
+        first, end = self._step, self._dealt.epoch_begin(epoch + 1)
+        batches = len(self._dealt.batches(first))
+        return (end - 1 - first) * batches + len(self._dealt.batches(end - 1)) - self._ended_of_step
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[int]]:
         """Yields the examples of the batches that are left in the epoch of the optimizer's step."""
         epoch = self.epoch
         self._given.clear()
@@ -110,46 +109,46 @@ class ElasticSampler:
 
     # --- the rest is for optimizers ---
 
-    def task(self, batch_count):
+    def task(self, batch_count: int) -> str:
         """Returns the fields of Task (proto/job.proto) that the workers must have in common."""
         return (f"train_examples: {self._example_count} batch_size: {self.batch_size} seed: {self._seed} "
                 f"local_steps: {batch_count}")
 
-    def attach(self, worker, workers, batch_count):
+    def attach(self, worker: int, workers: int, batch_count: int) -> None:
         """Begins the work for an optimizer, which uses BATCH_COUNT batches in a step."""
         if self._plan is not None:
             raise Error("sampler: has an optimizer already (expected an ElasticSampler of its own for each optimizer)")
         self._plan = _client.Sampler(self._example_count, worker, workers, self.batch_size, batch_count, self._seed)
 
-    def restart(self):
+    def restart(self) -> None:
         """Forgets all deals and batches: the servers may have gone back to an earlier step."""
-        self._plan.forget_deals()
+        self._dealt.forget_deals()
         self._void(lambda batch: True)
         self._ended_of_step = 0
 
-    def begin(self, step, client):
+    def begin(self, step: int, client: _client.Client) -> bool:
         """Waits until STEP, the next one of CLIENT, is dealt. Returns whether this worker has examples in it."""
-        deals = client.await_deals(step, self._plan.deal_count)
+        deals = client.await_deals(step, self._dealt.deal_count)
         for deal in deals:
-            self._plan.add(deal)
+            self._dealt.add(deal)
         if deals:
-            self._void(lambda batch: self._plan.batches(batch.step) != batch.batches)
-        epoch = self._plan.epoch(step)
-        begin = self._plan.epoch_begin(epoch)
+            self._void(lambda batch: self._dealt.batches(batch.step) != batch.batches)
+        epoch = self._dealt.epoch(step)
+        begin = self._dealt.epoch_begin(epoch)
         if begin <= step:
             client.begin_epoch(epoch, begin)
         if step != self._step:
             self._step, self._ended_of_step = step, 0
-        return bool(self._plan.batches(step))
+        return bool(self._dealt.batches(step))
 
-    def first(self):
+    def first(self) -> _Batch:
         """Returns the first given batch that is not ended: the one on which the program computes."""
         if not self._given:
             raise Error(
                 f"sampler: no batch for step {self._step} (expected a batch of its DataLoader before each step(), got none)")
         return self._given[0]
 
-    def end_first(self):
+    def end_first(self) -> _Batch:
         """Ends the batch first() and returns it."""
         batch = self.first()
         self._given.popleft()
@@ -160,14 +159,21 @@ class ElasticSampler:
 
     # --- the rest is private ---
 
-    def _void(self, is_void):
+    @property
+    def _dealt(self) -> _client.Sampler:
+        """The plan of the batches. Errors: Error before attach()."""
+        if self._plan is None:
+            raise Error("sampler: no optimizer (expected DistributedOptimizer(..., sampler=sampler) before its use, got none)")
+        return self._plan
+
+    def _void(self, is_void: Callable[[_Batch], bool]) -> None:
         """Marks the batches for which IS_VOID returns True."""
         for batch in self._given:
             batch.void = batch.void or is_void(batch)
         if self._waiting and is_void(self._waiting[0]):
             self._waiting.clear()
 
-    def _plan_batches(self, epoch):
+    def _plan_batches(self, epoch: int) -> bool:
         """Makes batches of the next step wait, unless some do. Returns False if this worker has no further ones in EPOCH.
 
         Never waits for a deal, because the optimizer must first make the steps of the given batches. Later deals may void the
@@ -178,8 +184,8 @@ class ElasticSampler:
         steps = {batch.step for batch in self._given if not batch.void}
         # Each of these steps is one of the job's. A late worker (mode backup) is behind, and omits batches here.
         step = max([self._step + len(steps), *(s + 1 for s in steps)])
-        while self._plan.epoch(step) == epoch:
-            batches = self._plan.batches(step)
+        while self._dealt.epoch(step) == epoch:
+            batches = self._dealt.batches(step)
             first = self._ended_of_step if step == self._step else 0
             self._waiting.extend(_Batch(step, batches, index) for index in range(first, len(batches)))
             if self._waiting:

@@ -23,12 +23,12 @@ from thinwire.processes import POLL_SECONDS, Processes, end_text, server_program
 
 
 class _Group:
-    def __init__(self, arguments):
+    def __init__(self, arguments: argparse.Namespace):
         self._arguments = arguments
-        self._ports = {}  # by the name of the server
+        self._ports: dict[str, int] = {}  # by the name of the server
         self._processes = Processes(self._receive)
 
-    def start(self, job_file, count):
+    def start(self, job_file: str, count: int) -> list[int]:
         """Starts COUNT servers and returns their ports. Errors: Error if a server fails; SystemExit as _wait()."""
         addresses = ["127.0.0.1:0"] * count
         for number in reversed(range(count)):  # server 0 calls the others
@@ -41,9 +41,9 @@ class _Group:
             addresses[number] = f"127.0.0.1:{self._ports[name]}"
         return [self._ports[f"server {number}"] for number in range(count)]
 
-    def watch(self):
+    def watch(self) -> None:
         """Reports servers that fail. Errors: SystemExit as _wait()."""
-        reported = set()
+        reported: set[str] = set()
         while True:
             for name, code in self._processes.failures():
                 if name not in reported:
@@ -52,22 +52,22 @@ class _Group:
                     print("\n  ".join(lines), file=sys.stderr, flush=True)
             self._wait()
 
-    def stop(self):
+    def stop(self) -> None:
         self._processes.stop()
 
-    def _wait(self):
+    def _wait(self) -> None:
         """Sleeps for a moment. Errors: SystemExit if the parent process has ended."""
         if os.getppid() != self._arguments.parent:
             sys.exit()
         time.sleep(POLL_SECONDS)
 
-    def _receive(self, name, line):
+    def _receive(self, name: str, line: str) -> None:
         if line.startswith("listening "):
             self._ports[name] = int(line.rpartition(":")[2])
         elif not re.match(r"I\d{4}", line):  # a line of the severity INFO
             print(f"{name}: {line}", file=sys.stderr, flush=True)
 
-    def _command(self, job_file, number, addresses):
+    def _command(self, job_file: str, number: int, addresses: list[str]) -> list[str]:
         arguments = self._arguments
         command = [server_program(), "--config", job_file, "--server", str(number), "--listen", f"{arguments.listen}:0"]
         if number == 0:
@@ -81,7 +81,7 @@ class _Group:
         return command
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m thinwire.server_group", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--parent", type=int, required=True, help="the process with which the servers end")
     parser.add_argument("--listen", required=True, help="the host to listen on; each server takes a free port")
@@ -91,7 +91,9 @@ def main():
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
     job = sys.stdin.read()
-    count = int(re.search(r"^servers: (\d+)$", job, re.MULTILINE).group(1))
+    found = re.search(r"^servers: (\d+)$", job, re.MULTILINE)
+    assert found is not None, "job_text() writes all fields"
+    count = int(found.group(1))
     group = _Group(arguments)
     with tempfile.TemporaryDirectory() as folder:
         job_file = os.path.join(folder, "job.textproto")

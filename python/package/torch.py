@@ -14,25 +14,28 @@ The servers hold the parameters and run the optimizer. All errors are thinwire.E
 import contextlib
 import math
 import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack, ServerLostError
 from thinwire.gradient_average import GradientAverage, average_hook
+from thinwire.job import init, rank, world_size
 from thinwire.local_steps import LocalSteps
+from thinwire.models import ModelWorker, host_values
 from thinwire.sampler import ElasticSampler
-from thinwire.worker import JobWorker, host_values, init, trainable_parameters
 
 __all__ = ["DistributedOptimizer", "DivergedError", "ElasticSampler", "Error", "GradientAverage", "LocalSteps", "RefusedError",
-           "RolledBack", "ServerLostError", "average_hook", "init"]
+           "RolledBack", "ServerLostError", "average_hook", "init", "rank", "world_size"]
 
 
-def _fits_the_replica(parameter):
+def _fits_the_replica(parameter: torch.Tensor) -> bool:
     """Returns whether PARAMETER can have the client's memory: contiguous fp32 values of the host."""
     return parameter.dtype == torch.float32 and parameter.device.type == "cpu" and parameter.is_contiguous()
 
 
-class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
+class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
     """Replaces the optimizer of a model: the servers apply the updates.
 
     An Optimizer of PyTorch with one parameter group. Its rate, `param_groups[0]["lr"]`, may change between two steps, so
@@ -62,18 +65,21 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
     wrong settings and parameters.
     """
 
-    def __init__(self, model, optimizer=None, lr=None, *, steps=0, examples=1, overlap=True, sampler=None, **settings):
-        parameters = trainable_parameters(model)
-        super().__init__(model, parameters, optimizer, lr, steps, examples, settings, sampler)
+    def __init__(self, model: torch.nn.Module, optimizer: str | None = None, lr: float | None = None, *, steps: int = 0,
+                 examples: int = 1, overlap: bool = True, sampler: ElasticSampler | None = None, **settings: Any):
+        ModelWorker.__init__(self, model, optimizer, lr, steps, examples, settings, sampler)
         self._overlap = overlap
         self._sync = True  # False within no_sync()
-        self._given = {}  # index of a parameter -> its gradient and the gradient's version, in this step
+        # Of this step: the index of a parameter, and its gradient with the gradient's version.
+        self._given: dict[int, tuple[torch.Tensor | None, int | None]] = {}
         self._backward_ran = False
-        self._error = None  # of the backward pass
-        self._hooks = []
+        self._rate: float | None = None  # of the step, once it has begun
+        self._error: Error | None = None  # of the backward pass
+        self._hooks: list[Any] = []
         self._join([host_values(p) for p in self._parameters])
-        self._copied = []  # pairs of a parameter that stays in its own memory, and its values in the client's
-        for p, replica in zip(self._parameters, self._replicas()):
+        # Pairs of a parameter that stays in its own memory, and its values in the client's.
+        self._copied: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for p, replica in zip(self._parameters, self._replica_tensors()):
             if _fits_the_replica(p):
                 p.data = replica
             else:
@@ -85,7 +91,7 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
 
     # --- the training loop ---
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Completes the step: blocks until the model has the parameters of the next one. Returns the loss of CLOSURE.
 
         Args:
@@ -117,14 +123,14 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
         self._follow_deals()
         return loss
 
-    def add_param_group(self, group):
+    def add_param_group(self, group: dict[str, Any]) -> None:
         """Adds the only group, in the constructor of Optimizer. Errors: Error for another one."""
         if self.param_groups:
             raise Error("add_param_group: not available (expected groups as the argument parameter_group of DistributedOptimizer)")
         super().add_param_group(group)
 
     @contextlib.contextmanager
-    def no_sync(self):
+    def no_sync(self) -> Iterator[None]:
         """Accumulates gradients: backward passes within this context send nothing.
 
             with optimizer.no_sync():
@@ -138,7 +144,7 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
         finally:
             self._sync = before
 
-    def close(self):
+    def close(self) -> None:
         """Leaves the servers. The model keeps its parameters, which no longer change. The end of the process does it, too."""
         for hook in self._hooks:
             hook.remove()
@@ -147,14 +153,15 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
 
     # --- the rest is private ---
 
-    def _add_hooks(self):
+    def _add_hooks(self) -> None:
         this = weakref.ref(self)
-        self._accumulators = []  # autograd keeps the node of a parameter only as long as it is referenced
+        self._accumulators: list[Any] = []  # autograd keeps the node of a parameter only as long as it is referenced
         for index, p in enumerate(self._parameters):
 
-            def on_gradient(*_, index=index):
-                if this() is not None:
-                    this()._on_gradient(index)
+            def on_gradient(*_: Any, index: int = index) -> None:
+                optimizer = this()
+                if optimizer is not None:
+                    optimizer._on_gradient(index)
 
             if hasattr(p, "register_post_accumulate_grad_hook"):
                 self._hooks.append(p.register_post_accumulate_grad_hook(on_gradient))
@@ -163,7 +170,7 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
                 self._accumulators.append(accumulator)
                 self._hooks.append(accumulator.register_hook(on_gradient))
 
-    def _on_gradient(self, index):
+    def _on_gradient(self, index: int) -> None:
         self._backward_ran = True
         if not self._sync or not self._overlap or self._error is not None:
             return
@@ -180,7 +187,7 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
         except Error as error:
             self._error = error
 
-    def _give(self, index):
+    def _give(self, index: int) -> None:
         """Passes the gradient of a parameter to the client; zeros if the step did not use the parameter."""
         name, p = self._names[index], self._parameters[index]
         gradient = p.grad
@@ -194,7 +201,7 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
             self._client.ready(index, host_values(gradient))
         self._given[index] = (gradient, None if gradient is None else gradient._version)
 
-    def _begin_step(self):
+    def _begin_step(self) -> None:
         rate, job_rate = self.param_groups[0]["lr"], self._client.learning_rate
         if not 0 <= rate < math.inf:
             raise Error(f"lr: out of range (expected a finite number of at least 0, got {rate})")
@@ -203,14 +210,14 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
         self._client.begin_step(self.examples, rate_factor=rate / job_rate if job_rate else 1)
         self._rate = rate
 
-    def _check_unchanged(self):
+    def _check_unchanged(self) -> None:
         if self._rate not in (None, self.param_groups[0]["lr"]):
             raise Error(
                 f"lr: changed between backward() and step() (expected {self._rate}, with which backward() has sent gradients, "
                 f"got {self.param_groups[0]['lr']}; change it before backward(), or use overlap=False)"
             )
         for index, (gradient, version) in self._given.items():
-            if self._parameters[index].grad is not gradient or gradient._version != version:
+            if self._parameters[index].grad is not gradient or (gradient is not None and gradient._version != version):
                 raise Error(
                     f"gradient of {self._names[index]}: changed between backward() and step() (expected no change, because "
                     "backward() has sent it; clip with the setting clip_norm, or use overlap=False)"
@@ -228,11 +235,11 @@ class DistributedOptimizer(JobWorker, torch.optim.Optimizer):
                     "DistributedOptimizer)"
                 )
 
-    def _take_parameters(self):
+    def _take_parameters(self) -> None:
         """Sets the parameters to those of the servers. Autograd then refuses to use an old graph."""
         self._given.clear()
         self._backward_ran = False
-        self._rate = None  # that of the step, once it has begun
+        self._rate = None
         with torch.no_grad():
             for p, replica in self._copied:
                 p.copy_(replica)

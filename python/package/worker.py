@@ -1,132 +1,32 @@
-"""A process that works for a job of thinwire's servers: its settings, and the base class of all ways to train a model."""
+"""JobWorker: what all ways to train with thinwire's servers have in common. Needs no PyTorch."""
 
-import json
-import os
-import signal
+import math
 import sys
-import threading
 import time
 import weakref
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
 
-import torch
+import numpy
+import numpy.typing
 
-from thinwire import _client, hosting
+from thinwire import _client, hosting, job
 from thinwire._client import DivergedError, Error, RefusedError, RolledBack
 from thinwire.sampler import ElasticSampler
+
+Floats = numpy.typing.NDArray[numpy.float32]
+Self = TypeVar("Self", bound="JobWorker")
 
 # Steps in sequence with a gradient that is not finite, after which training has diverged. The servers ignore such
 # gradients, so the parameters no longer change.
 _LOST_STEPS = 100
 
-# The types of parameters whose values the servers hold without loss.
-_TYPES = (torch.float32, torch.bfloat16, torch.float16)
-
-# The exit code of a worker that was asked to stop, and the longest wait for the other workers' stop (docs/failures.md).
-_STOPPED = 75
+# The longest wait for the stop of the other workers (docs/failures.md).
 _COMMON_STOP_SECONDS = 2
 
-_process = None  # the arguments of init(); None before its call
-_stop_requested = False
 
-
-def init(worker=None, addresses=None, config=None, credentials=None, insecure=None, state_dir=None):
-    """Sets the settings of this process. An argument that is None has the value of its environment variable.
-
-    In the main thread, also handles SIGTERM unless the program does: the worker leaves after its step (docs/python.md).
-
-    Args:
-      worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0.
-      addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES. Without
-        both, worker 0 starts the servers under torchrun (docs/python_launch.md).
-      config: the path of the job file, which the servers read too. THINWIRE_CONFIG. Without it, the job consists of the
-        settings of DistributedOptimizer and of the environment.
-      credentials: the folder with ca.pem, cert.pem and key.pem. THINWIRE_CREDENTIALS; none: plaintext.
-      insecure: allows plaintext to servers on other machines. THINWIRE_INSECURE.
-      state_dir: the folder in which the worker keeps its residuals. THINWIRE_STATE_DIR.
-    """
-    global _process
-    if worker is None:
-        worker = _number("THINWIRE_WORKER" if "THINWIRE_WORKER" in os.environ else "RANK")
-    if not isinstance(worker, int) or worker < 0:
-        raise Error(f"worker: wrong value (expected a whole number from 0, got {worker!r})")
-    if insecure is None:
-        insecure = os.environ.get("THINWIRE_INSECURE", "").lower() in ("1", "true", "yes", "on")
-    _process = {
-        "worker": worker,
-        "addresses": _given(addresses, "THINWIRE_ADDRESSES"),
-        "config": _given(config, "THINWIRE_CONFIG"),
-        "credentials": _given(credentials, "THINWIRE_CREDENTIALS"),
-        "insecure": insecure,
-        "state_dir": _given(state_dir, "THINWIRE_STATE_DIR"),
-    }
-    # A program with a handler of its own keeps it.
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _request_stop)
-
-
-def _request_stop(number, frame):
-    global _stop_requested
-    _stop_requested = True
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends the process at once
-
-
-def _given(value, variable):
-    return os.environ.get(variable, "") if value is None else str(value)
-
-
-def _number(variable):
-    text = os.environ.get(variable, "0")
-    if not text.isdecimal():
-        raise Error(f"{variable}: wrong value (expected a whole number from 0, got {text!r})")
-    return int(text)
-
-
-def _settings(process, arguments):
-    """Returns the settings of the job for _client.Client: defaults, then the environment, then ARGUMENTS.
-
-    Each is a tuple of the name, the list of values, and the place for messages.
-    """
-    settings = []
-    if not process["config"]:
-        # Without a job file, the addresses and torchrun tell the sizes of the job.
-        if process["addresses"]:
-            settings.append(("servers", [str(process["addresses"].count(",") + 1)], "addresses"))
-        if "WORLD_SIZE" in os.environ:
-            settings.append(("workers", [os.environ["WORLD_SIZE"]], "WORLD_SIZE"))
-    for name in _client.setting_names():
-        variable = "THINWIRE_" + name.upper()
-        if variable in os.environ:
-            settings.append((name, [os.environ[variable]], variable))
-    return settings + settings_of(arguments)
-
-
-def settings_of(arguments):
-    """Returns the settings {name: value} as _client.Client and _client.job_text take them."""
-    settings = []
-    for name, value in arguments.items():
-        values = value if isinstance(value, (list, tuple)) else [value]
-        word = _group_text if name == "parameter_group" else _word
-        settings.append((name, [word(v) for v in values], name))
-    return settings
-
-
-def _word(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _group_text(group):
-    if not isinstance(group, dict):
-        raise Error(f"parameter_group: wrong value (expected a dict such as {{'match': '*.bias', 'weight_decay': 0}}, got {group!r})")
-    return " ".join(f"{name}: {json.dumps(value) if name == 'match' else _word(value)}" for name, value in group.items())
-
-
-def _write_job(path, text):
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(path + ".tmp", path)
-
-
-def _leave(client, servers):
+def _leave(client: _client.Client, servers: hosting.HostedServers | None) -> None:
     """Leaves the servers and ends the client, also at the end of the process. SERVERS: a HostedServers or None."""
     if client.closed:
         return
@@ -144,40 +44,23 @@ def _leave(client, servers):
         client.close()
         if servers is not None:
             failed = hasattr(sys, "last_type")  # the program ends with an exception
-            servers.end(left and not failed, lambda: _stop_requested)
-
-
-def trainable_parameters(model):
-    """Returns the trainable parameters of MODEL by name. A parameter with several names has its first one."""
-    if not isinstance(model, torch.nn.Module):
-        raise Error(f"model: wrong type (expected torch.nn.Module, got {type(model).__name__})")
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    if not parameters:
-        raise Error("model: no trainable parameter (expected at least one with requires_grad)")
-    for name, p in parameters.items():
-        if p.dtype not in _TYPES:
-            raise Error(f"parameter {name}: wrong type (expected one of {', '.join(map(str, _TYPES))}, got {p.dtype})")
-    return parameters
-
-
-def host_values(tensor):
-    """Returns the values of TENSOR as a contiguous fp32 array of the host, which is the tensor's memory if that has this form."""
-    return tensor.detach().to("cpu", torch.float32).contiguous().numpy()
+            servers.end(left and not failed, job.stop_requested)
 
 
 class JobWorker:
-    """A worker of a job whose tensors are trainable parameters. A context manager, which leaves the servers at its end."""
+    """A worker of a job. A context manager, which leaves the servers at its end."""
 
     _takes_average = False  # the servers hold mean gradients in place of parameters
 
-    def __init__(self, model, parameters, optimizer, learning_rate, steps, examples, settings, sampler=None, batch_count=1):
-        """Makes the client of PARAMETERS, the trainable ones of MODEL by name.
+    def __init__(self, tensors: Mapping[str, Sequence[int]], optimizer: str | None, learning_rate: float | None,
+                 steps: int, examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None,
+                 batch_count: int = 1):
+        """Makes the client of TENSORS, which are shapes by name.
 
         BATCH_COUNT is the number of batches in a step of the servers. The other arguments are those of DistributedOptimizer.
         The caller calls _join() next, and _follow_deals() at the end.
         """
-        if _process is None:
-            raise Error(f"init: not called (expected thinwire.torch.init() before {type(self).__name__})")
+        process = job.process(type(self).__name__)
         if sampler is not None and not isinstance(sampler, ElasticSampler):
             raise Error(f"sampler: wrong type (expected ElasticSampler, got {type(sampler).__name__})")
         if optimizer is not None:
@@ -186,89 +69,75 @@ class JobWorker:
             settings["learning_rate"] = learning_rate
         self.examples = examples if sampler is None else sampler.batch_size
         self._sampler = sampler
-        self._model = model
-        self._names = list(parameters)
-        self._parameters = list(parameters.values())
-        job = _settings(_process, settings)
-        if "THINWIRE_WRITE_JOB" in os.environ:
-            _write_job(os.environ["THINWIRE_WRITE_JOB"], _client.job_text(_process["config"], job))
-        process, servers = _process, None
-        if not process["addresses"] and hosting.is_available():
-            servers = hosting.HostedServers(_client.job_text(process["config"], job), process)
-            process = dict(process, addresses=servers.addresses)
+        self._shapes = {name: list(shape) for name, shape in tensors.items()}
+        job_settings = job.settings(settings)
+        job.offer_job(job_settings)
+        process = process._replace(addresses=job.await_addresses())
+        servers = None
+        if not process.addresses and hosting.is_available():
+            servers = hosting.HostedServers(_client.job_text(process.config, job_settings), process)
+            process = process._replace(addresses=servers.addresses)
         self._client = _client.Client(
-            settings=job,
-            tensors=[(name, list(p.shape)) for name, p in parameters.items()],
+            settings=job_settings,
+            tensors=list(self._shapes.items()),
             planned_steps=steps,
             examples=self.examples * batch_count,
             task="" if sampler is None else sampler.task(batch_count),
-            **process,
+            **process._asdict(),
         )
         if self._client.holds_average != self._takes_average:
             raise Error(f"optimizer: average is only valid with GradientAverage (expected an optimizer that updates "
                         f"parameters, got average with {type(self).__name__})")
         if sampler is not None:
-            sampler.attach(_process["worker"], self._client.workers, batch_count)
-        self._zeros = None  # the gradient of parameters that a step does not use
+            sampler.attach(process.worker, self._client.workers, batch_count)
+        self._zeros: Floats | None = None  # the gradient of parameters that a step does not use
         self._lost_steps = 0
         self._nonfinite = 0
         self._step_end = time.monotonic()
         self._step_seconds = 0.0  # of the last step
-        self._stop_step = None  # the step before which this worker leaves; None: it was not asked to stop
+        self._stop_step: int | None = None  # the step before which this worker leaves; None: it was not asked to stop
         self._drains = False  # the step after which this worker leaves empties the residual
         self._keeps_residual = False  # for the next run: all workers stop
         self._finalizer = weakref.finalize(self, _leave, self._client, servers)
 
     @property
-    def step_number(self):
+    def step_number(self) -> int:
         """The number of the servers' next step, from 0. It grows by more than 1 if they went on without this worker."""
         return self._step
 
     @property
-    def live(self):
+    def live(self) -> list[int]:
         """The numbers of the live workers."""
         return self._client.live
 
     @property
-    def counters(self):
+    def counters(self) -> dict[str, int]:
         """Counters since the start, by name: bytes, late pushes, times (docs/metrics.md)."""
         return self._client.counters
 
-    def exact_parameters(self):
-        """Returns the servers' exact fp32 parameters by name, for load_state_dict(..., strict=False) of another model.
-
-        In mode sync they are those of the present step. In the other modes, they may be of several steps.
-        """
-        return self._by_name(self._client.read_masters())
-
-    def average_parameters(self):
-        """Like exact_parameters, but returns the moving averages (setting parameter_average)."""
-        return self._by_name(self._client.read_averages())
-
-    def close(self):
+    def close(self) -> None:
         """Leaves the servers. The model keeps its parameters, which no longer change. The end of the process does it, too."""
         self._finalizer()
 
-    def __enter__(self):
+    def __enter__(self: Self) -> Self:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         self.close()
 
     # --- the rest is for subclasses ---
 
-    def _by_name(self, arrays):
-        return {name: torch.from_numpy(array) for name, array in zip(self._names, arrays)}
+    def _replicas(self) -> list[Floats]:
+        """Returns the client's replica of the parameters: arrays that change while it receives parameters."""
+        return [self._client.replica(index) for index in range(len(self._shapes))]
 
-    def _replicas(self):
-        """Returns the client's replica of the parameters: tensors in its memory, which change while it receives parameters."""
-        return [torch.from_numpy(self._client.replica(index)) for index in range(len(self._names))]
-
-    def _join(self, initial):
+    def _join(self, initial: list[Floats]) -> None:
         """Joins with INITIAL, contiguous fp32 arrays, as the first parameters, and waits for those of the next step."""
-        self._initial = initial
+        self._initial: list[Floats] | None = initial
         try:
-            self._enter()
+            with job.stop_ends_process():
+                self._enter()
         except RefusedError as error:
             if "first values" not in str(error):
                 raise
@@ -278,10 +147,11 @@ class JobWorker:
         if not self._client.durable:
             self._initial = None  # no rollback will need them
 
-    def _enter(self):
+    def _enter(self) -> None:
         """Joins, and joins again as long as the servers go back to an earlier step meanwhile."""
         while True:
             try:
+                assert self._initial is not None  # a job that can roll back keeps them
                 self._step = self._client.join(self._initial)
                 if self._sampler is not None:
                     self._sampler.restart()
@@ -290,18 +160,18 @@ class JobWorker:
             except RolledBack:
                 continue
 
-    def _end_step(self):
+    def _end_step(self) -> None:
         """Completes the step: all gradients have been given. Afterwards the model has the parameters of the next step."""
         self._finish_step()
         self._take_parameters()
         self._watch_divergence()
         self._leave_if_asked()
 
-    def _take_parameters(self):
+    def _take_parameters(self) -> None:
         """Makes the replica's new parameters those of the model."""
         raise NotImplementedError
 
-    def _follow_deals(self):
+    def _follow_deals(self) -> None:
         """Waits until the next step is dealt. Makes the steps in which the sampler has no examples for this worker."""
         while self._sampler is not None:
             try:
@@ -312,18 +182,18 @@ class JobWorker:
                 self._take_parameters()
                 continue
             self._client.begin_step(0)
-            for index in reversed(range(len(self._parameters))):
+            for index in reversed(range(len(self._shapes))):
                 self._give_zeros(index)
             self._end_step()
 
-    def _give_zeros(self, index):
+    def _give_zeros(self, index: int) -> None:
         """Passes a gradient of zeros for a parameter to the client."""
-        p = self._parameters[index]
+        sizes = [math.prod(shape) for shape in self._shapes.values()]
         if self._zeros is None:
-            self._zeros = torch.zeros(max(q.numel() for q in self._parameters))
-        self._client.ready(index, self._zeros[: p.numel()].view(p.shape).numpy())
+            self._zeros = numpy.zeros(max(sizes), numpy.float32)
+        self._client.ready(index, self._zeros[: sizes[index]])
 
-    def _batch_counts(self, ends=False):
+    def _batch_counts(self, ends: bool = False) -> bool:
         """Returns whether the step uses the batch on which the program computes. Sets `examples` to its size.
 
         ENDS: the program goes on to the next batch.
@@ -334,7 +204,7 @@ class JobWorker:
         self.examples = len(batch.examples)
         return not batch.void
 
-    def _finish_step(self):
+    def _finish_step(self) -> None:
         """Ends the step at the client, which then has the next parameters in the replica."""
         try:
             if self._drains:
@@ -348,7 +218,7 @@ class JobWorker:
         now = time.monotonic()
         self._step_seconds, self._step_end = now - self._step_end, now
 
-    def _leave_if_asked(self):
+    def _leave_if_asked(self) -> None:
         """Leaves and ends the process after SIGTERM, or if an operator has removed this worker. Called between two steps.
 
         Before it leaves, the worker makes one more step, which empties its residual, or, if all workers of a job with a state
@@ -356,7 +226,7 @@ class JobWorker:
 
         Errors: SystemExit, with the exit codes of docs/failures.md.
         """
-        if not _stop_requested and not self._client.retired:
+        if not job.stop_requested() and not self._client.retired:
             return
         try:
             if self._stop_step is None:
@@ -371,29 +241,21 @@ class JobWorker:
                 print(f"thinwire: leaves with a residual of L1 norm {lost:.6g} that no server has", file=sys.stderr)
         except Error as error:
             print(f"thinwire: leaves with an unknown residual: {error}", file=sys.stderr)
-        cause = "SIGTERM" if _stop_requested else "an operator removed this worker"
-        print(f"thinwire: {cause}: worker {_process['worker']} leaves before step {self._step}", file=sys.stderr)
+        cause = "SIGTERM" if job.stop_requested() else "an operator removed this worker"
+        print(f"thinwire: {cause}: worker {job.rank()} leaves before step {self._step}", file=sys.stderr)
         self.close()
-        raise SystemExit(_STOPPED if _stop_requested else 0)
+        raise SystemExit(job.STOPPED if job.stop_requested() else 0)
 
-    def _choose_stop_step(self):
-        if _stop_requested and _process["state_dir"]:
+    def _choose_stop_step(self) -> None:
+        if job.stop_requested() and job.process("close()").state_dir:
             common = self._client.await_common_stop(_COMMON_STOP_SECONDS + self._step_seconds)
             if common is not None:
                 self._stop_step, self._keeps_residual = common, True
                 return
         self._drains = self._client.start_drain(self._step_seconds)
-        self._stop_step += self._drains
+        self._stop_step = self._step + self._drains
 
-    def _check_known_parameters(self):
-        known = {id(p) for p in self._parameters}
-        for name, p in self._model.named_parameters():
-            if p.requires_grad and id(p) not in known:
-                raise Error(
-                    f"parameter {name}: new (expected the parameters that the model had when {type(self).__name__} was made)"
-                )
-
-    def _save_state_if_due(self):
+    def _save_state_if_due(self) -> None:
         if not self._client.state_is_due:
             return
         try:
@@ -403,7 +265,7 @@ class JobWorker:
         except Error as error:  # such as a full disk: the states of earlier steps remain
             print(f"thinwire: state not saved: {error}", file=sys.stderr)
 
-    def _watch_divergence(self):
+    def _watch_divergence(self) -> None:
         nonfinite = self._client.counters["nonfinite_gradients"]
         self._lost_steps = self._lost_steps + 1 if nonfinite > self._nonfinite else 0
         self._nonfinite = nonfinite

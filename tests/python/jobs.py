@@ -13,7 +13,7 @@ SERVER = os.path.abspath("server/server")
 sys.path.insert(0, PACKAGE)
 
 from thinwire import _client  # noqa: E402
-from thinwire.worker import init, settings_of  # noqa: E402
+from thinwire.job import init, settings_of  # noqa: E402
 
 
 def job_text(settings):

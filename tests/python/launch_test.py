@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -27,8 +28,8 @@ settings = {SETTINGS!r}
 def environment_of(folder, **variables):
     """Returns the environment of a command whose processes have FOLDER in their environment."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
-    return dict(clean, PYTHONPATH=jobs.PYTHONPATH, THINWIRE_PYTHON=sys.executable, TMPDIR=folder, OMP_NUM_THREADS="1",
-                PYTHONUNBUFFERED="1", **variables)
+    return {**clean, "PYTHONPATH": jobs.PYTHONPATH, "THINWIRE_PYTHON": sys.executable, "TMPDIR": folder, "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1", **variables}
 
 
 def processes_of(folder, word=""):
@@ -134,7 +135,6 @@ class LaunchTest(LaunchTestCase):
         program = self.program("")
         for arguments, variables, text in (
             ((), {}, r"--hosts: missing \(expected a file with machines, or a Python program such as train.py, got neither"),
-            (("--hosts", "hosts.txt", program), {}, r"--hosts: not valid with a Python program \(expected torchrun on each"),
             (("nothing.py",), {}, r"nothing.py: no such file \(expected a Python program\)"),
             (("--workers", "0", program), {}, r"--workers: out of range \(expected at least 1, got 0\)"),
             (("--workers", "two", program), {}, "--workers: invalid int value: 'two'"),
@@ -146,6 +146,124 @@ class LaunchTest(LaunchTestCase):
                 code, output, errors = self.end_of(self.launch(*arguments, **variables))
                 self.assertEqual((code, output, errors.count("\n")), (64, "", 1), errors)
                 self.assertRegex(errors, text)
+
+
+# Runs its command on this machine, as ssh does on another one (cli/launch/ssh_hosts_test.cc).
+SSH = """#!/bin/sh
+while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
+shift
+cd / && exec sh -c "$*"
+"""
+HOSTS = "127.0.0.1 servers=1 workers=1\n127.0.0.2 servers=1 workers=1 data_dir=/data device=cuda:3\n"
+ARRAYS = """
+import os, sys, numpy, thinwire
+def train(steps, **settings):
+    optimizer = thinwire.ArrayOptimizer({"w": numpy.ones(4)}, "sgd", lr=0.1, silence_seconds=1, **settings)
+    print("training", flush=True)
+    while optimizer.step_number < steps:
+        optimizer.step({"w": optimizer.parameters["w"]})
+    optimizer.close()
+    print(f"trained to {optimizer.parameters['w'][0]:.4f}")
+thinwire.init()
+"""
+
+
+class HostsTest(LaunchTestCase):
+    """`thinwire launch --hosts` with a Python program; tests/launch_test.cc has a real sshd."""
+
+    def setUp(self):
+        super().setUp()
+        for name, text in (("ssh", SSH), ("hosts.txt", HOSTS), ("job.textproto", "name: 'numbers' silence_seconds: 2")):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(text)
+        os.chmod(self.path("ssh"), 0o700)
+        os.makedirs(self.path("bin"))
+        os.symlink(jobs.SERVER, self.path("bin/server"))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def arrays(self, text):
+        with open(self.path("arrays.py"), "w", encoding="utf-8") as file:
+            file.write(ARRAYS + text)
+
+    def launch_hosts(self, *arguments, flags=(), work_dir=None, **variables):
+        return self.launch("--hosts", self.path("hosts.txt"), "--insecure", "--remote_bin_dir", self.path("bin"), "--ssh",
+                           self.path("ssh"), "--remote_dir", self.path("remote"), "--work_dir", work_dir or self.folder, *flags, "arrays.py",
+                           *arguments, **variables)
+
+    def end_in_order(self, process):
+        ended = self.end_of(process)
+        self.assertEqual(os.listdir(self.path("remote")), [], "the machines keep files of the run")
+        return ended
+
+    def test_a_program_trains_on_two_machines_with_job_file_flags_and_its_own_settings(self):
+        self.arrays("names = ('WORKERS', 'DATA_DIR', 'DEVICE')\n"
+                    "print(sys.argv[1:], os.getcwd(), [os.environ.get('THINWIRE_' + n) for n in names], thinwire.rank(),\n"
+                    "      thinwire.world_size())\n"
+                    "train(2)\n")
+        own = ["--hosts", "h", "--mode", "sync", "a b'c"]
+        code, output, errors = self.end_in_order(
+            self.launch_hosts(*own, flags=("--config", self.path("job.textproto"), "--silence_seconds", "3", "--pull", "bf16")))
+        self.assertEqual(code, 0, errors + output)
+        self.assertIn(f"worker 0: {own} {self.folder} ['2', None, None] 0 2\n", output)
+        self.assertIn(f"worker 1: {own} {self.folder} ['2', '/data', 'cuda:3'] 1 2\n", output)
+        for number in range(2):
+            self.assertIn(f"worker {number}: trained to 0.8086\n", output)  # 0.81 through the flag --pull bf16
+        self.assertRegex(errors, r"127.0.0.2: server 1, worker 1\nservers 127.0.0.1:\d+,127.0.0.2:\d+\n")
+
+    def test_the_exit_code_is_that_of_the_worker_that_fails_first(self):
+        self.arrays("train(10**9) if thinwire.rank() == 0 else sys.exit('mistake')")
+        code, output, errors = self.end_in_order(self.launch_hosts())
+        self.assertEqual(code, 1, errors)
+        self.assertIn("worker 1: mistake\n", output)
+        self.assertIn("error: worker 1 ended with exit code 1\n", errors)
+
+    def test_a_server_that_does_not_start_is_named(self):
+        self.arrays("train(10**9, durability='log')")
+        code, _, errors = self.end_in_order(self.launch_hosts())
+        self.assertEqual(code, 78, errors)
+        self.assertRegex(errors, r"error: server \d ended with exit code 78: .*--state_dir: required|--state_dir")
+
+    def test_signals_leave_no_process(self):
+        for number, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 75), (signal.SIGKILL, -signal.SIGKILL)):
+            with self.subTest(number=number):
+                self.arrays("train(10**9)")
+                process = self.launch_hosts()
+                while "training" not in process.stdout.readline():
+                    self.assertIsNone(process.poll())
+                process.send_signal(number)
+                self.assertEqual(self.end_of(process)[0], expected)
+
+    def test_mistakes_are_named_before_a_process_starts(self):
+        self.arrays("")
+        os.makedirs(self.path("empty"))
+        place = re.escape(self.path("hosts.txt") + ":2: 127.0.0.2: ")
+        for flags, variables, code, text in (
+            ((), {"work_dir": self.path("none")}, 69, place + "no folder .*/none .expected the folder in which the program runs"),
+            ((), {"work_dir": self.path("empty")}, 69, place + "no program arrays.py .expected it in .*/empty"),
+            ((), {"THINWIRE_PYTHON": "python0"}, 69, place + "no Python interpreter python0 .expected python3, or its path in"),
+            ((), {"PYTHONPATH": "/none"}, 69, place + "no Python package thinwire .expected its wheel, or --copy.: ModuleNotFound"),
+            (("--output", "model"), {}, 64, "--output: not valid with a Python program .expected none, got arrays.py"),
+            (("--epochs", "3"), {}, 78, "--epochs: describes the task of the C.. worker"),
+            (("--workers", "3"), {}, 78, "hosts.txt: workers: wrong sum .expected at least 3"),
+            (("--workers", "1"), {}, 78, "hosts.txt: wrong sums .expected at least one server, and the 1 workers of the job, got 2"),
+            (("--mode", "fast"), {}, 78, "--mode: wrong value"),
+        ):
+            with self.subTest(flags=flags, variables=variables):
+                ended, output, errors = self.end_of(self.launch_hosts(flags=flags, **variables))
+                self.assertEqual((ended, output), (code, ""), errors)
+                self.assertRegex(errors, r"error: (.*\n)?.*" + text)
+
+    def test_another_name_than_that_of_the_certificates_is_refused(self):
+        subprocess.run([THINWIRE, "certs", "init", "ca"], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        self.arrays("train(2, name='other')")
+        process = self.launch("--hosts", self.path("hosts.txt"), "--credentials_from", self.path("ca"), "--remote_bin_dir",
+                              self.path("bin"), "--ssh", self.path("ssh"), "--remote_dir", self.path("remote"),
+                              self.path("arrays.py"))
+        code, _, errors = self.end_in_order(process)
+        self.assertEqual(code, 78, errors)
+        self.assertIn("name: the certificates are of another job (expected train, got other from the program; --name other", errors)
 
 
 class TorchrunTest(LaunchTestCase):

@@ -2,7 +2,9 @@
 
 import gc
 import os
+import tempfile
 import unittest
+import warnings
 import weakref
 from unittest import mock
 
@@ -13,7 +15,7 @@ import torch  # noqa: E402
 
 import thinwire  # noqa: E402
 import thinwire.torch as tw  # noqa: E402
-from thinwire import _client, worker  # noqa: E402
+from thinwire import _client, job  # noqa: E402
 
 F = torch.nn.functional
 
@@ -92,6 +94,25 @@ class EqualityTest(unittest.TestCase):
     def test_adam(self):
         self.compare(small_model, self.usual_step, optimizer="adam", tolerance=1e-5,
                      plain=lambda parameters: torch.optim.Adam(parameters, lr=0.1))
+
+    def test_bf16_autocast_with_and_without_a_grad_scaler_of_the_cpu(self):
+        for scaler_is_enabled in (False, True):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # PyTorch 1.13 disables a scaler without CUDA, and says so
+                scaler = torch.cuda.amp.GradScaler(enabled=scaler_is_enabled)
+            self.assertFalse(scaler.is_enabled())
+
+            def run_step(model, optimizer, step):
+                optimizer.zero_grad()
+                x, y = examples(step)
+                with torch.autocast("cpu", torch.bfloat16):
+                    loss = F.cross_entropy(model(x), y)
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+
+            with self.subTest(scaler_is_enabled=scaler_is_enabled):
+                self.compare(small_model, run_step)
 
     def test_schedulers_of_torch(self):
         schedulers = torch.optim.lr_scheduler
@@ -376,6 +397,67 @@ class BehaviourTest(unittest.TestCase):
                 client.wait_all()
 
 
+class NumbersTest(unittest.TestCase):
+    """rank() and world_size(), in the order of their sources."""
+
+    def numbers(self, config=None, **variables):
+        names = ("THINWIRE_WORKER", "THINWIRE_WORKERS", "THINWIRE_CONFIG", "RANK", "WORLD_SIZE")
+        clean = {name: value for name, value in os.environ.items() if name not in names}
+        with mock.patch.dict(os.environ, dict(clean, **variables), clear=True):
+            tw.init(config=config)
+            return tw.rank(), tw.world_size()
+
+    def test_sources(self):
+        self.assertEqual(self.numbers(), (0, 1))
+        torchrun = {"RANK": "1", "WORLD_SIZE": "3"}
+        self.assertEqual(self.numbers(**torchrun), (1, 3))
+        self.assertEqual(self.numbers(THINWIRE_WORKER="2", THINWIRE_WORKERS="5", **torchrun), (2, 5))
+        with tempfile.NamedTemporaryFile("w", suffix=".textproto") as file:
+            file.write("consistency { workers: 4 }")
+            file.flush()
+            self.assertEqual(self.numbers(config=file.name, **torchrun), (1, 4))
+            self.assertEqual(self.numbers(config=file.name, THINWIRE_WORKERS="5"), (0, 5))
+
+    def test_mistakes(self):
+        with self.assertRaisesRegex(thinwire.Error, r"WORLD_SIZE: wrong value \(expected a whole number from 1, got '0'\)"):
+            self.numbers(WORLD_SIZE="0")
+        with self.assertRaisesRegex(thinwire.Error, "/nowhere"):
+            self.numbers(config="/nowhere")
+
+
+class ArraysTest(unittest.TestCase):
+    """ArrayOptimizer trains NumPy arrays."""
+
+    def optimizer(self, **settings):
+        first = {"w": numpy.ones((2, 3)), "b": 7, "unused": numpy.ones(2, numpy.float32)}
+        return jobs.Job(lambda all_settings: thinwire.ArrayOptimizer(first, **all_settings), learning_rate=0.5, **settings)
+
+    def test_the_servers_update_the_arrays(self):
+        with self.optimizer(pull="bf16") as optimizer:
+            w, b = optimizer.parameters["w"], optimizer.parameters["b"]
+            self.assertEqual((w.shape, b.shape, float(b)), ((2, 3), (), 7))
+            optimizer.step({"w": numpy.full((3, 2), 1.002).T, "b": 4})
+            self.assertEqual(optimizer.step_number, 1)
+            self.assertEqual(float(b), 5)
+            numpy.testing.assert_array_equal(optimizer.parameters["unused"], [1, 1])
+            numpy.testing.assert_allclose(optimizer.exact_parameters()["w"], numpy.full((2, 3), 0.499), rtol=1e-6)
+            numpy.testing.assert_allclose(w, numpy.full((2, 3), 0.499), rtol=2**-8)
+            self.assertNotEqual(float(w[0, 0]), float(optimizer.exact_parameters()["w"][0, 0]))
+
+    def test_mistakes(self):
+        with self.optimizer() as optimizer:
+            for gradients, text in (
+                ({"v": 1}, r"gradient of v: no such parameter \(expected one of w, b, unused\)"),
+                ({"b": [1, 2]}, r"gradient of b: wrong shape \(expected \[\], got \[2\]\)"),
+                ({"b": 1j}, r"gradient of b: wrong type \(expected real numbers, got complex128\)"),
+            ):
+                with self.assertRaisesRegex(thinwire.Error, text):
+                    optimizer.step(gradients)
+            optimizer.step({})
+        with self.assertRaisesRegex(thinwire.Error, r"arrays: none \(expected at least one\)"):
+            thinwire.ArrayOptimizer({})
+
+
 class MistakesTest(unittest.TestCase):
     """Each mistake raises one exception whose text names the place, the expected and the given value."""
 
@@ -383,12 +465,14 @@ class MistakesTest(unittest.TestCase):
         return self.assertRaisesRegex(kind, text)
 
     def test_init_is_missing(self):
-        before, worker._process = worker._process, None
+        before, job._process = job._process, None
         try:
-            with self.expect(r"init: not called"):
+            with self.expect(r"init: not called \(expected thinwire.init\(\) before DistributedOptimizer\)"):
                 tw.DistributedOptimizer(small_model())
+            with self.expect(r"init: not called \(expected thinwire.init\(\) before rank\(\)\)"):
+                tw.rank()
         finally:
-            worker._process = before
+            job._process = before
 
     def test_settings(self):
         tw.init(worker=0, addresses="127.0.0.1:9")
