@@ -44,9 +44,10 @@ void TrainingSummary::Add(const TrainingFigures& figures) {
   previous_ = figures;
 }
 
-void TrainingSummary::AddTest(uint64_t step, double accuracy, std::optional<double> loss) {
-  std::vector<Scalar> scalars = {{"test/accuracy", accuracy}};
-  if (loss) scalars.push_back({"test/loss", *loss});
+void TrainingSummary::AddTest(uint64_t step, std::optional<double> accuracy, double loss) {
+  std::vector<Scalar> scalars;
+  if (accuracy) scalars.push_back({"test/accuracy", *accuracy});
+  scalars.push_back({"test/loss", loss});
   writer_->AddScalars(step, scalars);
 }
 

@@ -45,8 +45,8 @@ class TrainingSummary {
   // Writes the figures of a step. Skips them if step, loss and staleness are those of the previous
   // figures.
   void Add(const TrainingFigures& figures);
-  // Writes the result of a test at STEP.
-  void AddTest(uint64_t step, double accuracy, std::optional<double> loss);
+  // Writes the result of a test at STEP. ACCURACY is unset if the job has none (loss: script).
+  void AddTest(uint64_t step, std::optional<double> accuracy, double loss);
   // Passes everything to the system. Returns the first error so far. After an error, nothing is
   // written.
   absl::Status Flush() { return writer_->Flush(); }

@@ -22,7 +22,7 @@ constexpr int64_t kClasses = 10;
 void TrainStep(benchmark::State& state, ModelKind model_kind, const std::vector<int64_t>& shape,
                Precision precision = Precision::kFp32) {
   const TaskSpec task = {.model = model_kind, .device = "cpu", .precision = precision};
-  const auto model = MakeModel(task, shape, kClasses).value();
+  const auto model = MakeModel(task, {.shape = shape, .class_count = kClasses}).value();
   std::vector<float> x(static_cast<size_t>(kBatch * shape[0] * shape[1] * shape[2]));
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 17 - 0.5f;
   std::vector<int64_t> labels;

@@ -143,9 +143,11 @@ ExitCode RunEvaluate(const EvaluateCommand& command, const JobConfig& config, Co
     const bool has_code = outcome->exit.signal == 0 && outcome->exit.code != 0;
     return has_code ? static_cast<ExitCode>(outcome->exit.code) : ExitCode::kUnavailable;
   }
-  out << absl::StrFormat("test accuracy %.4f\ntest loss %.4f\n",
-                         outcome->done->final_test_accuracy(), outcome->done->final_test_loss())
-      << std::flush;
+  const WorkerEvent::Done& done = *outcome->done;
+  if (done.has_final_test_accuracy()) {
+    out << absl::StrFormat("test accuracy %.4f\n", done.final_test_accuracy());
+  }
+  out << absl::StrFormat("test loss %.4f\n", done.final_test_loss()) << std::flush;
   if (out) return ExitCode::kOk;
   console.Error("standard output: cannot be written");
   return ExitCode::kUnavailable;

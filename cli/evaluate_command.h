@@ -1,4 +1,4 @@
-// `thinwire evaluate`: prints the test accuracy and the test loss of a model file. A worker process
+// `thinwire evaluate`: prints the test accuracy, if the job has one, and the test loss of a model file. A worker process
 // evaluates the model, so that this program needs no LibTorch (docs/decisions/0071).
 #ifndef THINWIRE_CLI_EVALUATE_COMMAND_H_
 #define THINWIRE_CLI_EVALUATE_COMMAND_H_

@@ -56,6 +56,13 @@ TEST_F(EvaluateCommandTest, TheResultOfTheWorkerIsPrinted) {
   EXPECT_EQ(messages_.str(), "");
 }
 
+TEST_F(EvaluateCommandTest, AResultWithoutAccuracyHasALoss) {
+  EXPECT_EQ(Run("echo '{\"worker\":0,\"done\":{\"evaluator\":true,\"final_test_loss\":0.25}}'"),
+            ExitCode::kOk)
+      << messages_.str();
+  EXPECT_EQ(out_.str(), "test loss 0.2500\n");
+}
+
 TEST_F(EvaluateCommandTest, AReportedErrorIsShownAloneWithTheWorkersExitCode) {
   EXPECT_EQ(Run("echo '{\"worker\":0,\"error\":{\"message\":\"m.safetensors: no such file\"}}'; "
                 "echo 'E1122 10:00:00.0 7 main.cc:9] m.safetensors: no such file' >&2; exit 78"),

@@ -105,9 +105,11 @@ void AddRunFlags(CLI::App& app, TrainCommand& command) {
           .Type("FILE")
           .Environment("THINWIRE_OUTPUT");
   flags
-      .Add("--keep", command.output.keep,
-           "The parameters that --output gets: the final ones, or those with the highest "
-           "test accuracy at the end of an epoch. Default: last")
+      .Add(
+          "--keep", command.output.keep,
+          "The parameters that --output gets: the final ones, or those with the highest "
+          "test accuracy, with loss: script the lowest test loss, at the end of an epoch. Default: "
+          "last")
       .Type("last|best")
       .OneOf({"last", "best"})
       .Needs(output)

@@ -285,7 +285,7 @@ const std::vector<Condition>& Conditions() {
        },
        "codec onebit or onebit_sign in push or pull",
        {"push", "pull"}},
-      {{"model_file"},
+      {{"model_file", "loss"},
        [](const JobConfig& c) { return c.task().model() == Task::Model::torchscript; },
        "model: torchscript",
        {"model"}},

@@ -213,7 +213,8 @@ TaskSpec TaskSpecOf(const Task& t) {
                     .learning_rate = t.local_learning_rate(),
                     .momentum = t.local_momentum(),
                     .weight_decay = t.local_weight_decay()},
-          .accumulate = t.accumulate()};
+          .accumulate = t.accumulate(),
+          .loss = static_cast<LossKind>(t.loss())};
 }
 
 RecoverySpec RecoverySpecOf(const Recovery& r) {

@@ -56,6 +56,7 @@ TEST(JobTest, TheEnumsOfTheFileAreThoseOfTheSpecs) {
   ExpectNames(*Task::Model::Value_descriptor(), kModelNames);
   ExpectNames(*Task::Dataset::Value_descriptor(), kDatasetNames);
   ExpectNames(*Task::Precision::Value_descriptor(), kPrecisionNames);
+  ExpectNames(*Task::Loss::Value_descriptor(), kLossNames);
   ExpectNames(*Task::LocalOptimizer::Value_descriptor(), kLocalOptimizerNames);
   ExpectNames(*Compression::IndexCoder::Value_descriptor(), kIndexCoderNames);
 }
@@ -326,13 +327,24 @@ TEST(JobTest, AdaptivePrecisionOfProcessesNeedsCheckpoints) {
             "push: adaptive is only valid with mode: sync (got mode: async)");
 }
 
+TEST(JobTest, ALossOfTheModuleFitsItsModelAndItsPush) {
+  EXPECT_EQ(CheckJob(Parsed("task { model: mlp loss: script }")).status().message(),
+            "loss: only valid with model: torchscript (got model: mlp)");
+  EXPECT_EQ(CheckJob(Parsed("task { model: torchscript model_file: 'm' loss: script } "
+                            "recovery { durability: checkpoint } compression { push: adaptive }"))
+                .status()
+                .message(),
+            "push: adaptive compares test accuracies (expected another push with loss: script, "
+            "which has none)");
+}
+
 TEST(JobTest, EveryFieldOfTheTaskArrives) {
   EXPECT_EQ(Spec("task { model: torchscript model_file: 'm.pt' dataset: safetensors data_dir: '/d' "
                  "batch_size: 8 epochs: 3 seed: 5 device: 'cuda:1' threads: 2 train_examples: 9 "
                  "test_examples: 7 precision: bf16 loss_scale: 4 loss_scale_interval: 6 "
                  "stop_on_divergence: false local_steps: 8 local_optimizer: momentum "
                  "local_learning_rate: 0.5 local_momentum: 0.25 local_weight_decay: 0.125 "
-                 "accumulate: 4 }")
+                 "accumulate: 4 loss: script }")
                 .task,
             (TaskSpec{.model = ModelKind::kTorchScript,
                       .model_file = "m.pt",
@@ -354,7 +366,8 @@ TEST(JobTest, EveryFieldOfTheTaskArrives) {
                                 .learning_rate = 0.5,
                                 .momentum = 0.25,
                                 .weight_decay = 0.125},
-                      .accumulate = 4}));
+                      .accumulate = 4,
+                      .loss = LossKind::kScript}));
 }
 
 TEST(JobTest, TheSettingsOfTheWholeJobArrive) {

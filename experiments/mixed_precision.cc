@@ -101,7 +101,7 @@ void RoundToBf16(std::span<float> values) {
 Outcome Train(const Datasets& data, TaskSpec task, const Variant& variant) {
   UseThreads(1);
   task.precision = variant.precision;
-  const auto model = MakeModel(task, data.train.example_shape, data.train.class_count).value();
+  const auto model = MakeModel(task, FormOf(data.train)).value();
   const auto optimizer = MakeOptimizer({.kind = OptimizerKind::kMomentum, .momentum = 0.9}).value();
   const Schedule schedule =
       Schedule::Make({.kind = ScheduleKind::kCosine, .learning_rate = 0.05}).value();
@@ -150,7 +150,7 @@ Outcome Train(const Datasets& data, TaskSpec task, const Variant& variant) {
   const double megabytes = ProcessMegabytes("VmHWM:") - idle_megabytes;
   const auto test = Evaluate(*model, data.test);
   CHECK(test.ok()) << test.status();
-  return {.pass_ms = Median(passes), .megabytes = megabytes, .accuracy = 100 * test->accuracy()};
+  return {.pass_ms = Median(passes), .megabytes = megabytes, .accuracy = 100 * *test->accuracy()};
 }
 
 // Trains in a child process.

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/job_server.h"
 #include "tests/small_cluster.h"
+#include "worker/batch_buffer.h"
 #include "worker/events.h"
 #include "worker/models/factory.h"
 #include "worker/sampler.h"
@@ -29,13 +30,15 @@ constexpr uint32_t kClasses = 3;
 // large.
 Dataset Bright(uint32_t count) {
   Dataset dataset = {.example_shape = {12}, .class_count = kClasses};
+  std::vector<float> values;
   for (uint32_t i = 0; i < count; ++i) {
     dataset.labels.push_back(i % kClasses);
     for (uint32_t k = 0; k < 12; ++k) {
       const float dim = static_cast<float>((i * 7 + k * 5) % 11) / 16;
-      dataset.floats.push_back(k / 4 == i % kClasses ? 1 + dim : dim);
+      values.push_back(k / 4 == i % kClasses ? 1 + dim : dim);
     }
   }
+  dataset.values = std::move(values);
   return dataset;
 }
 
@@ -47,7 +50,7 @@ std::pair<Tensors, std::string> Train(const Device* device) {
   InProcessTransport transport({&servers[0], &servers[1]});
   const Dataset examples = Bright(64);
   const TaskSpec task = {.model = ModelKind::kMlp, .device = "cpu"};
-  const auto model = *MakeModel(task, examples.example_shape, kClasses);
+  const auto model = *MakeModel(task, FormOf(examples));
   ClientOptions options = {
       .server_count = 2,
       .push = {.id = CodecId::kTopK, .density = 0.1, .values = CodecId::kFp8E5m2}};

@@ -105,7 +105,7 @@ fuzz() {
   echo "$fuzz_seconds s for each of $(grep -c '^fuzz ' "$logs/fuzz") targets"
 }
 
-# .ci/run does the same with common/, kernels/ and server/core/.
+# .ci/run does the same with common/, kernels/ and server/core/, and with the tests of decoders that build in a few minutes.
 sanitizers() {
   local count
   bazel test --keep_going --config=asan --config=ubsan -- //proto/... //config/... //server/durable/... //server/edge/... \

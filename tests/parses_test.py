@@ -1,4 +1,4 @@
-"""Checks that every decoder has a test with the tag `parses`. .ci/run runs these tests with sanitizers.
+"""Checks that every decoder has a test with the tag `parses`. .ci/run and tests/nightly.sh run these tests with sanitizers.
 
 A decoder is a function in a header of FOLDERS that returns a Status and whose name begins with Parse, Read or Decode.
 """

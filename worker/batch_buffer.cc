@@ -8,20 +8,28 @@
 namespace thinwire {
 
 Batch BatchBuffer::Gather(std::span<const uint32_t> examples) {
-  const uint64_t values = dataset_.value_count();
-  x_.resize(examples.size() * values);
-  labels_.resize(examples.size());
-  for (size_t i = 0; i < examples.size(); ++i) {
-    dataset_.CopyExample(examples[i], std::span(x_).subspan(i * values, values));
-    labels_[i] = dataset_.labels[examples[i]];
+  dataset_.GatherExamples(examples, x_);
+  if (dataset_.class_count == 0) {
+    dataset_.GatherTargets(examples, targets_);
+    return {.x = ViewOf(x_), .targets = ViewOf(targets_)};
   }
-  return {.x = x_, .labels = labels_};
+  labels_.resize(examples.size());
+  for (size_t i = 0; i < examples.size(); ++i) labels_[i] = dataset_.labels[examples[i]];
+  return {.x = ViewOf(x_), .labels = labels_};
 }
 
 Batch BatchBuffer::GatherRun(uint32_t begin, uint32_t count) {
   run_.resize(count);
   std::iota(run_.begin(), run_.end(), begin);
   return Gather(run_);
+}
+
+ExampleForm FormOf(const Dataset& dataset) {
+  return {.shape = dataset.example_shape,
+          .type = dataset.value_type(),
+          .class_count = dataset.class_count,
+          .target_shape = dataset.target_shape,
+          .target_type = TypeOf(dataset.targets)};
 }
 
 absl::StatusOr<BatchResult> Evaluate(Model& model, const Dataset& dataset) {

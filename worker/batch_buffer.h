@@ -30,9 +30,13 @@ class BatchBuffer {
  private:
   const Dataset& dataset_;
   std::vector<uint32_t> run_;
-  std::vector<float> x_;
+  Values x_;
   std::vector<int64_t> labels_;
+  Values targets_;
 };
+
+// Returns the form of the dataset's examples.
+ExampleForm FormOf(const Dataset& dataset);
 
 // Evaluates the model on every example of the dataset once. Errors: those of Model::Evaluate().
 absl::StatusOr<BatchResult> Evaluate(Model& model, const Dataset& dataset);

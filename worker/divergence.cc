@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,10 +14,14 @@ namespace {
 
 constexpr uint64_t kFirstSteps = 10;
 constexpr uint64_t kRecentSteps = 100;
+// The factor for losses without a guessing loss. The loss of one small batch may be far below the
+// mean.
+constexpr double kLargestGrowth = 100;
 
 }  // namespace
 
-double GuessingLoss(std::span<const int32_t> labels) {
+std::optional<double> GuessingLoss(std::span<const int32_t> labels) {
+  if (labels.empty()) return std::nullopt;
   std::map<int32_t, uint64_t> counts;
   for (const int32_t label : labels) ++counts[label];
   double entropy = 0;
@@ -43,6 +48,18 @@ void DivergenceWatch::AddStep(Step step, double loss, bool gradient_overflowed) 
   if (recent_.size() > kRecentSteps) recent_.pop_front();
 }
 
+std::string DivergenceWatch::ComparedWithGuessing(double recent, double guessing_loss) const {
+  const bool grew = recent > 10 * std::max(first_step_loss_, guessing_loss);
+  const bool did_not_fall = step_count_ >= kFirstSteps + kRecentSteps &&
+                            recent >= std::max(0.9 * first_loss_, 0.99 * guessing_loss);
+  if (!grew && !did_not_fall) return "";
+  return absl::StrFormat(
+      "the training loss %s (%.4g over the last %d steps; %.4g in the first step%s; %.4g by "
+      "guessing)",
+      grew ? "grew" : "did not fall", recent, recent_.size(), grew ? first_step_loss_ : first_loss_,
+      grew ? "" : "s", guessing_loss);
+}
+
 void DivergenceWatch::FinishEpoch(uint64_t epoch) {
   of_epoch_.clear();
   if (epoch_had_steps_ && !epoch_had_good_gradients_) {
@@ -52,15 +69,12 @@ void DivergenceWatch::FinishEpoch(uint64_t epoch) {
   } else if (!recent_.empty()) {
     const double recent =
         std::accumulate(recent_.begin(), recent_.end(), 0.0) / static_cast<double>(recent_.size());
-    const bool grew = recent > 10 * std::max(first_step_loss_, guessing_loss_);
-    const bool did_not_fall = step_count_ >= kFirstSteps + kRecentSteps &&
-                              recent >= std::max(0.9 * first_loss_, 0.99 * guessing_loss_);
-    if (grew || did_not_fall) {
+    if (guessing_loss_.has_value()) {
+      of_epoch_ = ComparedWithGuessing(recent, *guessing_loss_);
+    } else if (first_step_loss_ > 0 && recent > kLargestGrowth * first_step_loss_) {
       of_epoch_ = absl::StrFormat(
-          "the training loss %s (%.4g over the last %d steps; %.4g in the first step%s; %.4g by "
-          "guessing)",
-          grew ? "grew" : "did not fall", recent, recent_.size(),
-          grew ? first_step_loss_ : first_loss_, grew ? "" : "s", guessing_loss_);
+          "the training loss grew (%.4g over the last %d steps; %.4g in the first step)", recent,
+          recent_.size(), first_step_loss_);
     }
   }
   epoch_had_steps_ = false;

@@ -10,7 +10,9 @@
 //     and ten times the guessing loss
 //
 // The first loss is the smallest loss of the first ten steps. The guessing loss is the loss of a
-// model that ignores its input and knows only how often each class occurs. The compared steps are
+// model that ignores its input and knows only how often each class occurs. A task without classes
+// (loss: script) has none: the loss then grew if it is above a hundred times that of the first step,
+// and it need not fall. The compared steps are
 // disjoint, so a loss that only falls has not grown. Except for the first, a symptom of an epoch is
 // forgotten when a later epoch does not have it. docs/training.md gives examples. Not thread-safe.
 #ifndef THINWIRE_WORKER_DIVERGENCE_H_
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -26,12 +29,13 @@
 
 namespace thinwire {
 
-// Returns the guessing loss: the entropy of the labels' frequencies, in nats.
-double GuessingLoss(std::span<const int32_t> labels);
+// Returns the guessing loss: the entropy of the labels' frequencies, in nats; nullopt without
+// labels.
+std::optional<double> GuessingLoss(std::span<const int32_t> labels);
 
 class DivergenceWatch {
  public:
-  explicit DivergenceWatch(double guessing_loss) : guessing_loss_(guessing_loss) {}
+  explicit DivergenceWatch(std::optional<double> guessing_loss) : guessing_loss_(guessing_loss) {}
 
   // Adds a step with examples: the mean loss of its examples, and whether a gradient was not finite
   // although the loss was not scaled.
@@ -44,7 +48,10 @@ class DivergenceWatch {
   const std::string& symptom() const { return lost_.empty() ? of_epoch_ : lost_; }
 
  private:
-  double guessing_loss_;
+  // Returns the symptom of an epoch with this mean of the last steps' losses, or "" if it has none.
+  std::string ComparedWithGuessing(double recent, double guessing_loss) const;
+
+  std::optional<double> guessing_loss_;
   uint64_t step_count_ = 0;
   double first_step_loss_ = 0;
   double first_loss_ = std::numeric_limits<double>::infinity();

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace thinwire {
@@ -16,7 +17,8 @@ constexpr double kGuessing = 2.3026;  // ten equally frequent classes
 
 // Returns the symptom after one epoch in which step t has the loss loss_of(t).
 template <typename LossOf>
-std::string After(uint64_t steps, const LossOf& loss_of, double guessing = kGuessing) {
+std::string After(uint64_t steps, const LossOf& loss_of,
+                  std::optional<double> guessing = kGuessing) {
   DivergenceWatch watch(guessing);
   for (uint64_t t = 0; t < steps; ++t) watch.AddStep(Step{t}, loss_of(t), false);
   watch.FinishEpoch(0);
@@ -24,9 +26,10 @@ std::string After(uint64_t steps, const LossOf& loss_of, double guessing = kGues
 }
 
 TEST(GuessingLossTest, IsTheEntropyOfTheLabels) {
-  EXPECT_NEAR(GuessingLoss(std::vector<int32_t>{0, 1, 2, 3}), std::log(4), 1e-12);
-  EXPECT_NEAR(GuessingLoss(std::vector<int32_t>{0, 0, 0, 1}), 0.5623, 1e-4);
+  EXPECT_NEAR(*GuessingLoss(std::vector<int32_t>{0, 1, 2, 3}), std::log(4), 1e-12);
+  EXPECT_NEAR(*GuessingLoss(std::vector<int32_t>{0, 0, 0, 1}), 0.5623, 1e-4);
   EXPECT_EQ(GuessingLoss(std::vector<int32_t>{5, 5}), 0);
+  EXPECT_EQ(GuessingLoss({}), std::nullopt);
 }
 
 TEST(DivergenceWatchTest, AHealthyRunHasNoSymptom) {
@@ -102,6 +105,26 @@ TEST(DivergenceWatchTest, AnEpochWithoutFiniteGradientsIsASymptomUntilALaterEpoc
   watch.AddStep(Step{4}, 1, false);
   watch.FinishEpoch(1);
   EXPECT_EQ(watch.symptom(), "");
+}
+
+TEST(DivergenceWatchTest, ALossOfAModuleNeedNotFall) {
+  const std::optional<double> none;
+  EXPECT_EQ(After(
+                500, [](uint64_t) { return 0.3; }, none),
+            "");
+  EXPECT_EQ(After(
+                500, [](uint64_t t) { return -5 + 0.01 * t; }, none),
+            "")
+      << "may be negative";
+  EXPECT_EQ(After(
+                500, [](uint64_t t) { return t == 0 ? 0.0 : 1.0; }, none),
+            "");
+  EXPECT_EQ(After(
+                5, [](uint64_t t) { return t == 0 ? 2.0 : 199.0; }, none),
+            "");
+  EXPECT_EQ(After(
+                5, [](uint64_t t) { return t == 0 ? 2.0 : 201.0; }, none),
+            "the training loss grew (201 over the last 4 steps; 2 in the first step)");
 }
 
 TEST(DivergenceWatchTest, AnEpochWithoutStepsIsNoSymptom) {

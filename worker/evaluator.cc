@@ -73,7 +73,8 @@ absl::Status Evaluator::TestTrial(Step step) {
   }
   if (!evaluates) return absl::OkStatus();
   RETURN_IF_ERROR(Test());
-  parts_.client.trials().Report(trial_tests_->MessageOf(step, test_->accuracy(), error, run_end));
+  // push: adaptive refuses loss: script, so there is an accuracy.
+  parts_.client.trials().Report(trial_tests_->MessageOf(step, *test_->accuracy(), error, run_end));
   return absl::OkStatus();
 }
 

@@ -1,7 +1,7 @@
 // Evaluator tests the model and writes the model file, if this worker is the one whom the lead has
 // appointed (Members::Evaluator), normally worker 0.
 //
-// At the end of each epoch the evaluator computes the test accuracy of its own replica and buffers.
+// At the end of each epoch the evaluator tests its own replica and buffers.
 // If the servers average the parameters, it reads the averages and tests them with its buffers. In
 // the async and ssp modes, other workers reach the end of the epoch at other times.
 //

@@ -82,7 +82,9 @@ ExitCode RunEvaluate(const WorkerFlags& flags, const FieldFlags& field_flags) {
   if (!result.ok()) return Fail(result.status(), events);
   WorkerEvent event;
   event.mutable_done()->set_evaluator(true);
-  event.mutable_done()->set_final_test_accuracy(result->accuracy());
+  if (const auto accuracy = result->accuracy()) {
+    event.mutable_done()->set_final_test_accuracy(*accuracy);
+  }
   event.mutable_done()->set_final_test_loss(result->mean_loss());
   events.Write(std::move(event));
   return ExitCode::kOk;

@@ -24,7 +24,7 @@ using Parameters = std::vector<std::vector<float>>;
 
 std::unique_ptr<Model> Make(ModelKind kind, uint64_t seed = 1, int64_t classes = 3) {
   const TaskSpec task = {.model = kind, .seed = seed, .device = "cpu"};
-  return MakeModel(task, std::vector<int64_t>{1, 8, 8}, classes).value();
+  return MakeModel(task, {.shape = {1, 8, 8}, .class_count = classes}).value();
 }
 
 // Copies the initial parameters of MODEL to PARAMETERS and binds the model to them.

@@ -23,17 +23,17 @@ absl::StatusOr<BatchResult> TestServerParameters(Client& client, Model& model, c
 }
 
 absl::Status ModelOutput::Write(const BatchResult& test, Step step, uint64_t epoch) {
-  if (keeps_best() && written_ && written_->test.accuracy() >= test.accuracy()) {
-    return absl::OkStatus();
-  }
+  if (keeps_best() && written_ && !test.IsBetterThan(written_->test)) return absl::OkStatus();
+  const std::optional<double> accuracy = test.accuracy();
+  const std::string name = accuracy.has_value() ? "test_accuracy" : "test_loss";
+  const std::string figure = absl::StrFormat("%.4f", accuracy.value_or(test.mean_loss()));
   RETURN_IF_ERROR(WriteModelFile(options_.path, model_, parameters_,
                                  {{"job", options_.job},
                                   {"steps", absl::StrCat(step.value)},
                                   {"epoch", absl::StrCat(epoch)},
-                                  {"test_accuracy", absl::StrFormat("%.4f", test.accuracy())}}));
+                                  {name, figure}}));
   written_ = {.test = test, .epoch = epoch};
-  LOG(INFO) << options_.path << ": written after epoch " << epoch << ", test accuracy "
-            << absl::StrFormat("%.4f", test.accuracy());
+  LOG(INFO) << options_.path << ": written after epoch " << epoch << ", " << name << " " << figure;
   return absl::OkStatus();
 }
 

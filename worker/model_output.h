@@ -1,8 +1,8 @@
 // ModelOutput writes the trained model to a file. Only the evaluator uses it.
 //
 //   keep last   the final parameters
-//   keep best   the parameters with the highest test accuracy, at the end of an epoch or at the end
-//               of the run
+//   keep best   the parameters with the highest test accuracy, or with the lowest test loss if there
+//               is no accuracy, at the end of an epoch or at the end of the run
 //
 // The file has the exact parameters of the servers (masters), or their moving averages if the job
 // has a parameter_average, and the evaluator's buffers. The test result of a file is measured with
@@ -63,7 +63,7 @@ class ModelOutput {
     return TestServerParameters(client_, model_, test_, parameters_);
   }
   // Writes the parameters that the last call of Test() has read, with their result TEST. With `keep
-  // best`, does nothing if an earlier file was at least as accurate. STEP is the number of finished
+  // best`, does nothing if an earlier file was at least as good. STEP is the number of finished
   // steps of the job. Errors: those of WriteModelFile.
   absl::Status Write(const BatchResult& test, Step step, uint64_t epoch);
 

@@ -2,7 +2,6 @@
 
 #include <glog/logging.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +22,7 @@ WorkerCounters NumericWatch::Counters() const {
 
 void NumericWatch::AddPass(const Batch& batch, const BatchResult& result) {
   if (std::isfinite(result.loss_sum) || loss_is_lost()) return;
-  batch_was_finite_ = std::ranges::all_of(batch.x, [](float x) { return std::isfinite(x); });
+  batch_was_finite_ = AllFinite(batch.x) && AllFinite(batch.targets);
 }
 
 void NumericWatch::AddLocalStep(Step step, bool finite) {

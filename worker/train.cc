@@ -28,6 +28,7 @@
 #include "worker/batch_buffer.h"
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
+#include "worker/loss_check.h"
 #include "worker/model_file.h"
 #include "worker/models/factory.h"
 #include "worker/sampler.h"
@@ -91,8 +92,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
   ASSIGN_OR_RETURN(const TrainingDevice device, OpenDevice(task));
   ASSIGN_OR_RETURN(const Datasets datasets, LoadDatasets(task));
   const Dataset& examples = datasets.train;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   MakeModel(task, examples.example_shape, examples.class_count));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, MakeModel(task, FormOf(examples)));
+  if (task.loss == LossKind::kScript) RETURN_IF_ERROR(CheckLoss(*model, examples));
   Sampler sampler({.example_count = examples.example_count(),
                    .worker = setup.worker,
                    .workers = setup.spec.rule.workers,
@@ -158,8 +159,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
 absl::StatusOr<BatchResult> EvaluateModelFile(const TaskSpec& task, const std::string& path) {
   UseThreads(task.threads);
   ASSIGN_OR_RETURN(const Datasets datasets, LoadDatasets(task));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   MakeModel(task, datasets.train.example_shape, datasets.train.class_count));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, MakeModel(task, FormOf(datasets.train)));
   ASSIGN_OR_RETURN(std::vector<std::vector<float>> parameters, ReadModelFile(path, *model));
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     model->Bind(i, parameters[i], Model::Place::kHost);

@@ -187,10 +187,12 @@ class SharedServer final : public InProcessServer {
 
 Dataset NumberedExamples(int count) {
   Dataset dataset = {.example_shape = {1}, .class_count = static_cast<uint32_t>(count)};
+  std::vector<float> values;
   for (int i = 0; i < count; ++i) {
     dataset.labels.push_back(i);
-    dataset.floats.push_back(static_cast<float>(i));
+    values.push_back(static_cast<float>(i));
   }
+  dataset.values = std::move(values);
   return dataset;
 }
 
@@ -236,7 +238,7 @@ class TrainerTest : public ::testing::Test {
     options.drain = job.drain;
     const auto client = Client::Make(options, model_.tensors(), transport_, threads_).value();
     Dataset train = NumberedExamples(job.examples);
-    if (job.bad_example) train.floats[0] = std::nanf("");
+    if (job.bad_example) std::get<std::vector<float>>(train.values)[0] = std::nanf("");
     Sampler sampler({.example_count = static_cast<uint64_t>(job.examples),
                      .worker = WorkerId{job.worker},
                      .workers = job.workers,

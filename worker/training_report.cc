@@ -58,7 +58,7 @@ void TrainingReport::FinishEpoch(uint64_t epoch) {
   finished.set_epoch(static_cast<uint32_t>(epoch));
   if (epoch_.examples > 0) finished.set_train_loss(epoch_.mean_loss());
   if (const auto& test = evaluator_.test()) {
-    finished.set_test_accuracy(test->accuracy());
+    if (const auto accuracy = test->accuracy()) finished.set_test_accuracy(*accuracy);
     finished.set_test_loss(test->mean_loss());
   }
   finished.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
@@ -80,7 +80,7 @@ void TrainingReport::Done(TrainingEnding ending, std::optional<double> lost_resi
   if (last.examples > 0) done.set_final_train_loss(last.mean_loss());
   done.set_evaluator(evaluator_.test().has_value());
   if (const auto& test = evaluator_.test()) {
-    done.set_final_test_accuracy(test->accuracy());
+    if (const auto accuracy = test->accuracy()) done.set_final_test_accuracy(*accuracy);
     done.set_final_test_loss(test->mean_loss());
   }
   *done.mutable_counters() = numbers_.Counters();

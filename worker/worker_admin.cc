@@ -39,6 +39,9 @@ void WorkerAdmin::Add(const WorkerEvent& event) {
     if (event.epoch().has_test_accuracy()) {
       accuracy_.Add(event.epoch().epoch() + 1, event.epoch().test_accuracy());
     }
+    if (event.epoch().has_test_loss()) {
+      test_loss_.Add(event.epoch().epoch() + 1, event.epoch().test_loss());
+    }
   }
   if (event.has_done()) {
     counters_ = event.done().counters();
@@ -113,6 +116,8 @@ HttpReply WorkerAdmin::Page() const {
   absl::StrAppend(&body, html::Chart("loss", "step", loss_.points()));
   if (!accuracy_.points().empty()) {
     absl::StrAppend(&body, html::Chart("test accuracy", "epoch", accuracy_.points()));
+  } else if (!test_loss_.points().empty()) {
+    absl::StrAppend(&body, html::Chart("test loss", "epoch", test_loss_.points()));
   }
   absl::StrAppend(&body, SectionHtml("Bytes saved", BytesTable(counters_)));
   StatusTable counts = {.columns = {"counter", "count"}, .rows = {}};
@@ -168,6 +173,10 @@ HttpReply WorkerAdmin::Metrics() const {
   }
   if (const auto points = accuracy_.points(); !points.empty()) {
     metrics.Gauge("worker_test_accuracy_ratio", "The test accuracy after the last tested epoch.",
+                  points.back().y);
+  }
+  if (const auto points = test_loss_.points(); !points.empty()) {
+    metrics.Gauge("worker_test_loss", "The test loss after the last tested epoch.",
                   points.back().y);
   }
   metrics.Gauge("worker_wait_seconds", "Time since the current wait for others began; 0: no wait.",

@@ -66,6 +66,7 @@ class WorkerAdmin {
   absl::Time waiting_since_ ABSL_GUARDED_BY(mu_);
   Curve loss_ ABSL_GUARDED_BY(mu_);
   Curve accuracy_ ABSL_GUARDED_BY(mu_);
+  Curve test_loss_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<HttpServer> http_;  // declared last: its pages use the others
 };
 

@@ -55,16 +55,17 @@ void AddFlags(CommandFlags command, WorkerFlags& flags) {
           .Type("FILE")
           .Environment("THINWIRE_OUTPUT");
   command
-      .Add("--keep", flags.keep,
-           "The parameters that --output gets: the final ones, or those with the highest test "
-           "accuracy at the end of an epoch. Default: last")
+      .Add(
+          "--keep", flags.keep,
+          "The parameters that --output gets: the final ones, or those with the highest test "
+          "accuracy, with loss: script the lowest test loss, at the end of an epoch. Default: last")
       .Type("last|best")
       .OneOf({"last", "best"})
       .Needs(output)
       .Environment("THINWIRE_KEEP");
   command
       .Add("--evaluate", flags.evaluate,
-           "Reports the test accuracy of this model file, a file of --output, and trains "
+           "Reports the test accuracy and loss of this model file, a file of --output, and trains "
            "nothing")
       .Type("FILE");
   command

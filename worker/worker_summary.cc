@@ -28,10 +28,11 @@ void WorkerSummary::Add(const WorkerEvent& event) {
                    .seconds = step.seconds(),
                    .counters = step.counters(),
                    .staleness = {}});
-  } else if (event.has_epoch() && event.epoch().has_test_accuracy()) {
+  } else if (event.has_epoch() && event.epoch().has_test_loss()) {
     const WorkerEvent::Epoch& epoch = event.epoch();
-    summary_->AddTest(step_, epoch.test_accuracy(),
-                      epoch.has_test_loss() ? std::optional(epoch.test_loss()) : std::nullopt);
+    summary_->AddTest(
+        step_, epoch.has_test_accuracy() ? std::optional(epoch.test_accuracy()) : std::nullopt,
+        epoch.test_loss());
   } else {
     return;
   }

@@ -48,6 +48,10 @@ TEST(WorkerSummaryTest, StepsAndTestsAreWrittenAtOnce) {
   const size_t before = ReadFiles(folder).size();
   summary->Add(epoch);
   EXPECT_EQ(ReadFiles(folder).size(), before) << "an epoch without a test has no figures";
+  epoch.mutable_epoch()->set_test_loss(0.5);
+  summary->Add(epoch);
+  EXPECT_NE(ReadFiles(folder).find("test/loss"), std::string::npos);
+  EXPECT_EQ(ReadFiles(folder).find("test/accuracy"), std::string::npos) << "there is none";
   epoch.mutable_epoch()->set_test_accuracy(0.75);
   summary->Add(epoch);
   EXPECT_NE(ReadFiles(folder).find("test/accuracy"), std::string::npos);

@@ -49,8 +49,11 @@ std::string Progress::Line(const RunRecord& record, std::optional<double> stalen
   if (const auto left = TimeLeft(step, record.planned_steps(), now))
     append(absl::StrCat(absl::FormatDuration(*left), " left"));
   append(absl::StrFormat("train loss %.3f", *loss));
-  if (const auto accuracy = record.test_accuracy())
+  if (const auto accuracy = record.test_accuracy()) {
     append(absl::StrFormat("accuracy %.3f", *accuracy));
+  } else if (const auto test_loss = record.test_loss()) {
+    append(absl::StrFormat("test loss %.3f", *test_loss));
+  }
   append(absl::StrFormat("%.0f examples/s", rate));
   const WorkerCounters totals = record.Totals();
   const std::string saving = SavingText(totals.push_bytes_raw(), totals.push_bytes_encoded());

@@ -55,6 +55,18 @@ TEST(ProgressTest, TheLineHasStepLossAccuracyRateBytesAndStaleness) {
             "pushed 20.0 MB (4.0x smaller than fp32)  staleness 1.2");
 }
 
+TEST(ProgressTest, ARunWithoutAccuracyShowsItsTestLoss) {
+  RunRecord record(2);
+  Join(record, 100);
+  record.Apply(Step(0, 41, 1000));
+  WorkerEvent epoch;
+  epoch.mutable_epoch()->set_test_loss(0.25);
+  record.Apply(epoch);
+  const std::string line = Progress(false).Line(record, std::nullopt, kStart, kWide);
+  EXPECT_NE(line.find("  test loss 0.250  "), std::string::npos) << line;
+  EXPECT_EQ(line.find("accuracy"), std::string::npos) << line;
+}
+
 TEST(ProgressTest, ANarrowLineOmitsTheLastFigures) {
   for (size_t columns : {20, 40, 60, 79}) {
     const std::string line = Progress(false).Line(Training(), 1.25, kStart, columns);

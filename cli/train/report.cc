@@ -387,6 +387,8 @@ std::string ReportTable(const TrainResult& result) {
     AddRow("test loss", absl::StrFormat("%.4f", *loss), table);
   if (const auto accuracy = record.test_accuracy())
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
+  if (result.config.task().loss() == Task::Loss::script)
+    AddRow("test accuracy", "no accuracy (loss: script)", table);
   if (const WorkerRow* writer = record.writer()) {
     AddRow("model",
            absl::StrCat(writer->output,

@@ -286,6 +286,21 @@ TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
   EXPECT_THAT(table, Not(HasSubstr("pulled")));
 }
 
+TEST(ReportTest, AJobWithoutAccuracySaysSo) {
+  TrainResult result = Result();
+  result.config.mutable_task()->set_loss(Task::Loss::script);
+  result.record = RunRecord(1);
+  WorkerEvent done;
+  done.mutable_done()->set_evaluator(true);
+  done.mutable_done()->set_final_test_loss(0.25);
+  result.record.Apply(done);
+  const std::string table = ReportTable(result);
+  EXPECT_THAT(table, HasSubstr("test loss                0.2500\n"));
+  EXPECT_THAT(table, HasSubstr("test accuracy            no accuracy (loss: script)\n"));
+  EXPECT_TRUE(ReportJson(result)["final_test_accuracy"].is_null());
+  EXPECT_EQ(ReportJson(result)["final_test_loss"], 0.25);
+}
+
 TEST(ReportTest, OneServerIsInTheSingular) {
   TrainResult result = Result();
   result.config.set_servers(1);

@@ -225,7 +225,7 @@ std::optional<double> RunRecord::test_accuracy() const {
 std::optional<double> RunRecord::test_loss() const {
   if (const WorkerRow* row = writer()) return row->test_loss;
   for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
-    if (epoch->second.test_accuracy) return epoch->second.test_loss;
+    if (epoch->second.test_loss) return epoch->second.test_loss;
   }
   for (const WorkerRow& row : workers_) {
     if (row.evaluator) return row.test_loss;

@@ -36,7 +36,7 @@ struct WorkerRow {
   double seconds = 0;
   double median_step_seconds = 0;
   bool evaluator = false;
-  std::optional<double> test_accuracy;  // of the final parameters
+  std::optional<double> test_accuracy;  // of the final parameters; unset with loss: script
   std::optional<double> test_loss;      // of the final parameters
   std::string output;                   // the model file that the worker wrote; "" if none
   std::optional<uint64_t> kept_epoch;   // the epoch of `output`; unset if it has the final model
@@ -125,7 +125,7 @@ class RunRecord {
   // evaluation of the last epoch then replaces the earlier ones, in its row and here, and its
   // worker becomes the only evaluator.
   std::optional<double> test_accuracy() const;
-  // Returns the test loss of the parameters of test_accuracy().
+  // Returns the test loss of the same parameters. With loss: script, there is no test accuracy.
   std::optional<double> test_loss() const;
   // Returns the median of WorkerRow::median_step_seconds over the workers in state kDone, or 0 if
   // no worker is in this state.

@@ -187,6 +187,24 @@ TEST(RunRecordTest, TheAccuracyIsTheEvaluatorsOrTheLastEpochs) {
   EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.91);
 }
 
+TEST(RunRecordTest, ARunWithoutAccuracyHasTheLossOfItsNewestTest) {
+  RunRecord record(1);
+  for (uint32_t epoch : {0, 1}) {
+    WorkerEvent event = Of(0);
+    event.mutable_epoch()->set_epoch(epoch);
+    event.mutable_epoch()->set_test_loss(0.5 - 0.25 * epoch);
+    record.Apply(event);
+  }
+  EXPECT_EQ(record.test_loss(), 0.25);
+  WorkerEvent done = Done(0, 0.1, 1);
+  done.mutable_done()->set_evaluator(true);
+  done.mutable_done()->set_final_test_loss(0.125);
+  record.Apply(done);
+  EXPECT_EQ(record.test_loss(), 0.125);
+  EXPECT_EQ(record.test_accuracy(), std::nullopt);
+  EXPECT_EQ(record.epochs().at(1).test_accuracy, std::nullopt);
+}
+
 // Two workers evaluate the last epoch with different buffers, and their events interleave.
 TEST(RunRecordTest, TheLastEpochAndTheRunHaveTheResultOfOneEvaluator) {
   RunRecord record(2);

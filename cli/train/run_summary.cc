@@ -29,9 +29,10 @@ void RunSummary::Update(const RunRecord& record, const std::map<uint64_t, uint64
 }
 
 void RunSummary::AddTest(const RunRecord& record, const WorkerEvent::Epoch& epoch) {
-  if (!epoch.has_test_accuracy()) return;
-  summary_->AddTest(record.steps(), epoch.test_accuracy(),
-                    epoch.has_test_loss() ? std::optional(epoch.test_loss()) : std::nullopt);
+  if (!epoch.has_test_loss()) return;
+  summary_->AddTest(record.steps(),
+                    epoch.has_test_accuracy() ? std::optional(epoch.test_accuracy()) : std::nullopt,
+                    epoch.test_loss());
 }
 
 }  // namespace thinwire

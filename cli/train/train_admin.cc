@@ -25,11 +25,11 @@ std::string Decimal(const std::optional<double>& value) {
   return value ? absl::StrFormat("%.4f", *value) : "-";
 }
 
-// Returns the test accuracy of every tested epoch; x is the number of finished epochs.
-Curve AccuracyOf(const RunRecord& record) {
+// Returns a figure of every tested epoch; x is the number of finished epochs.
+Curve CurveOf(const RunRecord& record, std::optional<double> EpochRow::*figure) {
   Curve curve;
   for (const auto& [epoch, row] : record.epochs()) {
-    if (row.test_accuracy) curve.Add(static_cast<double>(epoch + 1), *row.test_accuracy);
+    if (row.*figure) curve.Add(static_cast<double>(epoch + 1), *(row.*figure));
   }
   return curve;
 }
@@ -72,6 +72,7 @@ ordered_json WorkersJson(const RunRecord& record) {
 
 TrainAdmin::TrainAdmin(const JobConfig& config, Clock& clock)
     : job_(config.name()),
+      loss_only_(config.task().loss() == Task::Loss::script),
       clock_(clock),
       record_(config.consistency().workers()),
       updated_(clock.Now()) {
@@ -109,7 +110,8 @@ HttpReply TrainAdmin::Page() const {
       {"step", absl::StrCat(html::CountText(record_.steps()), " of ",
                             html::CountText(record_.planned_steps()))},
       {"train loss", Decimal(record_.train_loss())},
-      {"test accuracy", Decimal(record_.test_accuracy())},
+      {"test accuracy", loss_only_ ? "no accuracy" : Decimal(record_.test_accuracy())},
+      {"test loss", Decimal(record_.test_loss())},
       {"examples", html::CountText(record_.examples())},
       {"training", html::DurationText(absl::Seconds(record_.seconds()))},
       {"restarts", absl::StrCat(record_.restarts().size())}};
@@ -122,7 +124,11 @@ HttpReply TrainAdmin::Page() const {
   }
   absl::StrAppend(
       &body, html::Chart("train loss", "step", loss_.points()),
-      html::Chart("test accuracy", "epoch", AccuracyOf(record_).points()), WorkersHtml(record_),
+      loss_only_
+          ? html::Chart("test loss", "epoch", CurveOf(record_, &EpochRow::test_loss).points())
+          : html::Chart("test accuracy", "epoch",
+                        CurveOf(record_, &EpochRow::test_accuracy).points()),
+      WorkersHtml(record_),
       SectionHtml("Bytes saved, as the workers count them", BytesTable(record_.Totals())),
       html::Heading("The servers"), ServersHtml(servers_, clock_.Now()));
   return {.type = "text/html; charset=utf-8",
@@ -142,6 +148,7 @@ HttpReply TrainAdmin::StatusJson() const {
                          {"workers", WorkersJson(record_)}};
   if (const auto loss = record_.train_loss()) status["train_loss"] = *loss;
   if (const auto accuracy = record_.test_accuracy()) status["test_accuracy"] = *accuracy;
+  if (const auto loss = record_.test_loss()) status["test_loss"] = *loss;
   status.update(ServersJson(servers_, clock_.Now()));
   return {.type = "application/json",
           .body = status.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
@@ -173,6 +180,9 @@ HttpReply TrainAdmin::Metrics() const {
   }
   if (const auto accuracy = record_.test_accuracy()) {
     metrics.Gauge("train_test_accuracy_ratio", "The newest test accuracy.", *accuracy);
+  }
+  if (const auto loss = record_.test_loss()) {
+    metrics.Gauge("train_test_loss", "The newest test loss.", *loss);
   }
   metrics.AddWorkerCounters(record_.Totals());
   return {.type = kMetricsType, .body = metrics.Text()};

@@ -53,6 +53,7 @@ class TrainAdmin {
   TrainAdmin(const JobConfig& config, Clock& clock);
 
   const std::string job_;
+  const bool loss_only_;  // tests have a loss and no accuracy
   Clock& clock_;
   mutable absl::Mutex mu_;
   RunRecord record_ ABSL_GUARDED_BY(mu_);

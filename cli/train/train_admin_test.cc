@@ -71,6 +71,33 @@ TEST(TrainAdminTest, ThePageShowsWorkersCurvesAndServers) {
   EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_push_raw_bytes_total 8000\n"));
 }
 
+TEST(TrainAdminTest, AJobWithoutAccuracyShowsTheTestLoss) {
+  ManualClock clock;
+  JobConfig config = TwoWorkers();
+  config.mutable_task()->set_loss(Task::Loss::script);
+  const auto admin = TrainAdmin::Start("127.0.0.1:0", config, clock);
+  ASSERT_TRUE(admin.ok()) << admin.status();
+  RunRecord record(2);
+  record.Apply(StepOf(0, 10, 2.0));
+  for (uint32_t number = 0; number < 2; ++number) {
+    WorkerEvent epoch;
+    epoch.mutable_epoch()->set_epoch(number);
+    epoch.mutable_epoch()->set_test_loss(0.5 - 0.25 * number);
+    record.Apply(epoch);
+  }
+  (*admin)->Update(record, {});
+  const std::string page = (*admin)->Page().body;
+  EXPECT_THAT(page, HasSubstr("<dd>no accuracy</dd>"));
+  EXPECT_THAT(page, HasSubstr("<dd>0.2500</dd>"));
+  EXPECT_THAT(page, HasSubstr("test loss: 0.25 now, lowest 0.25, highest 0.5; epoch 1 to 2"));
+  const auto status = nlohmann::json::parse((*admin)->StatusJson().body);
+  EXPECT_EQ(status["test_loss"], 0.25);
+  EXPECT_FALSE(status.contains("test_accuracy"));
+  const std::string metrics = (*admin)->Metrics().body;
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_test_loss 0.25\n"));
+  EXPECT_EQ(metrics.find("accuracy"), std::string::npos);
+}
+
 TEST(TrainAdminTest, ARepeatedReplyIsNoNewAnswer) {
   ManualClock clock;
   const auto admin = TrainAdmin::Start("127.0.0.1:0", TwoWorkers(), clock);

@@ -345,10 +345,12 @@ void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
   if (setting_.resume && event.has_joined() && !result_.resumed_step) HandleResume(event.joined());
   HandleDivergence(event);
   const WorkerEvent::Epoch& epoch = event.epoch();
-  if (!epoch.has_test_accuracy()) return;
+  if (!epoch.has_test_loss()) return;
   if (setting_.summary != nullptr) setting_.summary->AddTest(result_.record, epoch);
-  console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", epoch.epoch(),
-                                epoch.train_loss(), epoch.test_accuracy(),
+  const bool has_accuracy = epoch.has_test_accuracy();
+  console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test %s %.4f (%s)", epoch.epoch(),
+                                epoch.train_loss(), has_accuracy ? "accuracy" : "loss",
+                                has_accuracy ? epoch.test_accuracy() : epoch.test_loss(),
                                 NameOf(WorkerId{event.worker()})));
 }
 

@@ -97,6 +97,12 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
     problems.Add("push", absl::StrCat("adaptive is only valid with local_steps: 1 (got ",
                                       job.task.local.count, ")"));
   }
+  if (job.push.adaptive.has_value() && job.task.loss == LossKind::kScript) {
+    problems.Add(
+        "push",
+        "adaptive compares test accuracies (expected another push with loss: script, which "
+        "has none)");
+  }
   problems.Require(job.task.train_examples == 0 || job.task.train_examples >= job.rule.workers,
                    "train_examples",
                    absl::StrCat("0 or at least ", job.rule.workers, ", the value of workers"),
@@ -140,8 +146,8 @@ void CheckStaleness(const JobSpec& job, Problems& problems) {
 auto OnlyValidWith(std::string_view field, std::string_view subject, Problems& problems) {
   return [=, &problems](bool good, std::string_view expected, std::string_view got) {
     if (good) return;
-    problems.Add(field, absl::StrCat(std::string(subject), "only valid with ", std::string(expected),
-                                     " (got ", std::string(got), ")"));
+    problems.Add(field, absl::StrCat(std::string(subject), "only valid with ",
+                                     std::string(expected), " (got ", std::string(got), ")"));
   };
 }
 

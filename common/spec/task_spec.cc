@@ -38,6 +38,11 @@ Problems TaskSpec::Validate() const {
     problems.Add("model_file",
                  absl::StrCat("only valid with model: torchscript (got model: ", model_name, ")"));
   }
+  if (model != ModelKind::kTorchScript && loss == LossKind::kScript) {
+    problems.Add(
+        "loss",
+        absl::StrCat("script is only valid with model: torchscript (got model: ", model_name, ")"));
+  }
   if (data_dir.empty()) problems.Add("data_dir", "empty (expected a folder, got \"\")");
   problems.RequireInteger("batch_size", batch_size, 1, kMaxBatchSize);
   problems.RequireInteger("epochs", epochs, 1);

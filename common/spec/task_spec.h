@@ -17,12 +17,15 @@ namespace thinwire {
 enum class ModelKind : uint8_t { kSoftmax, kMlp, kCnn, kResnet20, kTorchScript };
 enum class DatasetKind : uint8_t { kFashionMnist, kCifar10, kSafetensors };
 enum class Precision : uint8_t { kFp32, kBf16, kFp16 };
+// kScript: the TorchScript module computes the loss itself.
+enum class LossKind : uint8_t { kCrossEntropy, kScript };
 
-// The names of the models, datasets and precisions, in the order of their enums.
+// The names of the models, datasets, precisions and losses, in the order of their enums.
 inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
                                                    "torchscript"};
 inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
 inline constexpr std::string_view kPrecisionNames[] = {"fp32", "bf16", "fp16"};
+inline constexpr std::string_view kLossNames[] = {"cross_entropy", "script"};
 
 std::ostream& operator<<(std::ostream& out, ModelKind kind);
 std::ostream& operator<<(std::ostream& out, DatasetKind kind);
@@ -63,6 +66,7 @@ struct TaskSpec {
   bool stop_on_divergence = true;  // a loss that is not finite ends the run
   LocalStepsSpec local;
   uint32_t accumulate = 1;  // batches whose gradients are accumulated to one gradient
+  LossKind loss = LossKind::kCrossEntropy;
 
   Problems Validate() const;
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/spec/task_spec.h"
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
 #include "config/job.h"
@@ -204,6 +205,12 @@ class Planner {
     if (!spec.ok()) {
       AddCaseProblems(spec.status(), settings);
       return;
+    }
+    if (spec->task.loss == LossKind::kScript) {
+      AddCaseProblems(
+          absl::InvalidArgumentError("job.task.loss: an experiment compares accuracies (expected "
+                                     "cross_entropy, got script)"),
+          settings);
     }
     if (config.has_report()) {
       AddCaseProblems(

@@ -147,6 +147,10 @@ TEST(ExperimentFileTest, AProblemOfACaseNamesThePlaceAndTheCaseOnce) {
       "(got mode: sync) [case mode=sync, machines=one slow]\n"
       "studies/modes.textproto:20:28: machines.imposed_staleness: only valid with mode: async "
       "(got mode: ssp) [case mode=ssp, machines=one slow]");
+  EXPECT_THAT(
+      Problem(With("model: softmax", "model: torchscript model_file: \"m.pt\" loss: script")),
+      HasSubstr("job.task.loss: an experiment compares accuracies (expected cross_entropy, "
+                "got script)"));
   EXPECT_THAT(Problem(With("task {", "report: \"r.json\" task {")),
               HasSubstr("job.report: only valid outside an experiment (got \"r.json\")"));
 }

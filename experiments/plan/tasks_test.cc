@@ -82,7 +82,7 @@ class TasksTest : public ::testing::Test {
   Gradients WorkersGradient(const TaskSpec& task, uint32_t worker, Step step,
                             Gradients& parameters) {
     const Datasets datasets = *LoadDatasets(task);
-    const auto model = *MakeModel(task, datasets.train.example_shape, datasets.train.class_count);
+    const auto model = *MakeModel(task, FormOf(datasets.train));
     Sampler sampler({.example_count = datasets.train.example_count(),
                      .worker = WorkerId{worker},
                      .workers = 3,

@@ -40,8 +40,10 @@ TEST(Cifar10Test, TheFiveTrainingFilesAreConcatenated) {
   const Dataset dataset = LoadCifar10(folder, Part::kTrain).value();
   EXPECT_THAT(dataset.example_shape, ElementsAre(3, 32, 32));
   EXPECT_THAT(dataset.labels, ElementsAre(1, 2, 2, 3, 3, 4, 4, 5, 5, 6));
-  std::vector<float> x(3072);
-  dataset.CopyExample(9, x);
+  Values values;
+  dataset.GatherExamples(std::vector<uint32_t>{9}, values);
+  const auto& x = std::get<std::vector<float>>(values);
+  ASSERT_EQ(x.size(), 3072);
   EXPECT_NEAR(x[0], (1 - 0.4914) / 0.2470, 1e-5);
   EXPECT_NEAR(x[1024], (128 / 255.0 - 0.4822) / 0.2435, 1e-5);
   EXPECT_NEAR(x[3071], (64 / 255.0 - 0.4465) / 0.2616, 1e-5);

@@ -21,19 +21,46 @@ Dataset TwoImages() {
 
 TEST(DatasetTest, EachChannelHasItsOwnScaling) {
   const Dataset dataset = TwoImages();
-  std::vector<float> x(4);
-  dataset.CopyExample(0, x);
-  EXPECT_THAT(x, ElementsAre(FloatNear(-2, 1e-5), FloatNear(2, 1e-5), 15, 25));
-  dataset.CopyExample(1, x);
-  EXPECT_THAT(x, ElementsAre(FloatNear(-1.2, 1e-5), FloatNear(-0.4, 1e-5), 35, 45));
+  Values x;
+  dataset.GatherExamples(std::vector<uint32_t>{0, 1}, x);
+  EXPECT_THAT(std::get<std::vector<float>>(x),
+              ElementsAre(FloatNear(-2, 1e-5), FloatNear(2, 1e-5), 15, 25, FloatNear(-1.2, 1e-5),
+                          FloatNear(-0.4, 1e-5), 35, 45));
 }
 
-TEST(DatasetTest, FloatsAreCopiedUnchanged) {
-  const Dataset dataset = {
-      .example_shape = {2}, .class_count = 2, .labels = {0, 1}, .floats = {1, 2, -3, 4}};
-  std::vector<float> x(2);
-  dataset.CopyExample(1, x);
-  EXPECT_THAT(x, ElementsAre(-3, 4));
+TEST(DatasetTest, ValuesAreCopiedUnchanged) {
+  const Dataset dataset = {.example_shape = {2},
+                           .class_count = 2,
+                           .labels = {0, 1},
+                           .values = std::vector<int64_t>{1, 2, -3, 4}};
+  Values x;
+  dataset.GatherExamples(std::vector<uint32_t>{1}, x);
+  EXPECT_THAT(std::get<std::vector<int64_t>>(x), ElementsAre(-3, 4));
+  EXPECT_EQ(dataset.value_type(), ValueType::kInt64);
+  EXPECT_EQ(TwoImages().value_type(), ValueType::kFloat);
+}
+
+TEST(DatasetTest, TargetsBelongToTheExamples) {
+  Dataset dataset = {.example_shape = {1},
+                     .values = std::vector<float>{1, 2, 3},
+                     .targets = std::vector<float>{1, 2, 3, 4, 5, 6},
+                     .target_shape = {2}};
+  EXPECT_EQ(dataset.example_count(), 3);
+  Values y;
+  dataset.GatherTargets(std::vector<uint32_t>{2, 0}, y);
+  EXPECT_THAT(std::get<std::vector<float>>(y), ElementsAre(5, 6, 1, 2));
+  dataset.Truncate(2);
+  EXPECT_EQ(dataset.example_count(), 2);
+  EXPECT_THAT(std::get<std::vector<float>>(dataset.values), ElementsAre(1, 2));
+  EXPECT_THAT(std::get<std::vector<float>>(dataset.targets), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(DatasetTest, LabelsBecomeTargets) {
+  Dataset dataset = TwoImages();
+  dataset.MakeLabelsTargets();
+  EXPECT_EQ(dataset.example_count(), 2);
+  EXPECT_EQ(dataset.class_count, 0);
+  EXPECT_THAT(std::get<std::vector<int64_t>>(dataset.targets), ElementsAre(2, 0));
 }
 
 TEST(DatasetTest, TruncateKeepsTheFirstExamples) {

@@ -47,9 +47,9 @@ TEST(IdxTest, ImagesAndLabelsAreLoaded) {
   EXPECT_THAT(dataset.example_shape, ElementsAre(1, 2, 2));
   EXPECT_THAT(dataset.labels, ElementsAre(9, 0, 4));
   EXPECT_EQ(dataset.class_count, 10);
-  std::vector<float> x(4);
-  dataset.CopyExample(2, x);
-  EXPECT_NEAR(x[3], (1 - 0.2860) / 0.3530, 1e-5);
+  Values x;
+  dataset.GatherExamples(std::vector<uint32_t>{2}, x);
+  EXPECT_NEAR(std::get<std::vector<float>>(x).at(3), (1 - 0.2860) / 0.3530, 1e-5);
 }
 
 TEST(IdxTest, AMissingFileIsNamedWithItsPackage) {

@@ -54,7 +54,8 @@ TEST(LoadTest, TheShapesOfBothPartsMustAgree) {
   WriteSafetensors(folder + "/train.safetensors", 3, 2);
   WriteSafetensors(folder + "/test.safetensors", 3, 4);
   EXPECT_THAT(LoadDatasets(SafetensorsTask(folder)).status().message(),
-              HasSubstr("(expected [2], got [4])"));
+              HasSubstr("x: test and training examples have different forms (expected F32 [2], got "
+                        "F32 [4])"));
 }
 
 TEST(LoadTest, ExamplesAreTruncatedToTheConfiguredNumber) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,6 +13,7 @@
 #include "common/files/safetensors.h"
 #include "common/status_macros.h"
 #include "worker/datasets/read_file.h"
+#include "worker/datasets/values.h"
 
 namespace thinwire {
 namespace {
@@ -37,9 +40,55 @@ absl::Status CopyLabels(std::span<const uint8_t> bytes, const std::string& path,
   return absl::OkStatus();
 }
 
+template <typename T>
+Values CopyValues(std::span<const uint8_t> bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+// Returns the values of a tensor, or nullopt if its type is no ValueType.
+std::optional<Values> ValuesOf(const SafetensorsEntry& tensor) {
+  if (tensor.dtype == "F32") return CopyValues<float>(tensor.bytes);
+  if (tensor.dtype == "I64") return CopyValues<int64_t>(tensor.bytes);
+  if (tensor.dtype == "I32") return CopyValues<int32_t>(tensor.bytes);
+  if (tensor.dtype == "U8") return CopyValues<uint8_t>(tensor.bytes);
+  return std::nullopt;
+}
+
+// Copies the tensor NAME of a file, which has a row per example, to VALUES and the shape of a row to
+// SHAPE. LEAST_RANK is the least number of dimensions: 1 or 2.
+absl::Status CopyTensor(const std::string& path, const std::string& name,
+                        const SafetensorsEntry& tensor, size_t least_rank, Values& values,
+                        std::vector<int64_t>& shape) {
+  std::optional<Values> copied = ValuesOf(tensor);
+  if (!copied.has_value() || tensor.shape.size() < least_rank || tensor.bytes.empty()) {
+    return Refuse(path, name, ": wrong type or shape (expected non-empty F32, I64, I32 or U8 ",
+                  least_rank == 1 ? "[n, ...]" : "[n, dims...]", ", got ", tensor.dtype, " [",
+                  absl::StrJoin(tensor.shape, ", "), "])");
+  }
+  values = *std::move(copied);
+  shape.assign(tensor.shape.begin() + 1, tensor.shape.end());
+  return absl::OkStatus();
+}
+
+absl::Status LoadLabels(const std::string& path, const SafetensorsEntry& y, int64_t rows,
+                        Dataset& dataset) {
+  const bool fits = y.shape.size() == 1 && y.shape[0] == rows;
+  if (!fits || (y.dtype != "I64" && y.dtype != "I32" && y.dtype != "U8")) {
+    return Refuse(path, "y: wrong type or shape (expected I64, I32 or U8 [", rows,
+                  "], the classes, or loss: script for other targets, got ", y.dtype, " [",
+                  absl::StrJoin(y.shape, ", "), "])");
+  }
+  dataset.labels.resize(y.value_count());
+  if (y.dtype == "I64") return CopyLabels<int64_t>(y.bytes, path, dataset);
+  if (y.dtype == "I32") return CopyLabels<int32_t>(y.bytes, path, dataset);
+  return CopyLabels<uint8_t>(y.bytes, path, dataset);
+}
+
 }  // namespace
 
-absl::StatusOr<Dataset> LoadSafetensors(const std::string& path) {
+absl::StatusOr<Dataset> LoadSafetensors(const std::string& path, LossKind loss) {
   ASSIGN_OR_RETURN(const std::vector<uint8_t> file, ReadFile(path));
   ASSIGN_OR_RETURN(const SafetensorsIndex index, ParseSafetensors(file, path));
   const auto x = index.find("x");
@@ -49,27 +98,21 @@ absl::StatusOr<Dataset> LoadSafetensors(const std::string& path) {
     for (const auto& [key, entry] : index) names.push_back(key);
     return Refuse(path, "missing tensors (expected x and y, got ", absl::StrJoin(names, ", "), ")");
   }
-  const SafetensorsEntry& examples = x->second;
-  const SafetensorsEntry& labels = y->second;
-  if (examples.dtype != "F32" || examples.shape.size() < 2 || examples.bytes.empty()) {
-    return Refuse(path, "x: wrong type or shape (expected non-empty F32 [n, ...], got ",
-                  examples.dtype, " [", absl::StrJoin(examples.shape, ", "), "])");
-  }
-  const bool fits = labels.shape.size() == 1 && labels.shape[0] == examples.shape[0];
-  if (!fits || (labels.dtype != "I64" && labels.dtype != "I32" && labels.dtype != "U8")) {
-    return Refuse(path, "y: wrong type or shape (expected I64, I32 or U8 [", examples.shape[0],
-                  "], got ", labels.dtype, " [", absl::StrJoin(labels.shape, ", "), "])");
-  }
   Dataset dataset;
-  dataset.example_shape.assign(examples.shape.begin() + 1, examples.shape.end());
-  dataset.labels.resize(labels.value_count());
-  const absl::Status status =
-      labels.dtype == "I64"   ? CopyLabels<int64_t>(labels.bytes, path, dataset)
-      : labels.dtype == "I32" ? CopyLabels<int32_t>(labels.bytes, path, dataset)
-                              : CopyLabels<uint8_t>(labels.bytes, path, dataset);
-  RETURN_IF_ERROR(status);
-  dataset.floats.resize(examples.value_count());
-  std::memcpy(dataset.floats.data(), examples.bytes.data(), examples.bytes.size());
+  const bool has_classes = loss == LossKind::kCrossEntropy;
+  RETURN_IF_ERROR(
+      CopyTensor(path, "x", x->second, has_classes ? 2 : 1, dataset.values, dataset.example_shape));
+  const int64_t rows = x->second.shape[0];
+  if (has_classes) {
+    RETURN_IF_ERROR(LoadLabels(path, y->second, rows, dataset));
+    return dataset;
+  }
+  RETURN_IF_ERROR(
+      CopyTensor(path, "y", y->second, /*least_rank=*/1, dataset.targets, dataset.target_shape));
+  if (y->second.shape[0] != rows) {
+    return Refuse(path, "y: wrong number of rows (expected ", rows, ", as x, got ",
+                  y->second.shape[0], ")");
+  }
   return dataset;
 }
 

@@ -6,14 +6,20 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/spec/task_spec.h"
 #include "worker/datasets/dataset.h"
 
 namespace thinwire {
 
-// Loads a dataset from a file with the tensors x, the examples (F32 [n, ...]), and y, the labels
-// (I64, I32 or U8 [n], from 0). Ignores other tensors. class_count is the largest label plus one.
-// Errors: NotFound if the file is missing; InvalidArgument if the file is not valid.
-absl::StatusOr<Dataset> LoadSafetensors(const std::string& path);
+// Loads a dataset from a file with two tensors of one row per example. Ignores other tensors.
+//
+//   tensor              loss: cross_entropy                 loss: script
+//   x, the examples     F32, I64, I32 or U8 [n, dims...]    F32, I64, I32 or U8 [n, ...]
+//   y                   classes: I64, I32 or U8 [n], >= 0   targets: F32, I64, I32 or U8 [n, ...]
+//
+// class_count is the largest class plus one. Errors: NotFound if the file is missing;
+// InvalidArgument if the file is not valid.
+absl::StatusOr<Dataset> LoadSafetensors(const std::string& path, LossKind loss);
 
 }  // namespace thinwire
 

@@ -54,22 +54,26 @@ absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
-absl::StatusOr<NeuralNetwork> MakeNetwork(const TaskSpec& task,
-                                          std::span<const int64_t> example_shape,
-                                          int64_t class_count) {
+absl::StatusOr<NeuralNetwork> MakeNetwork(const TaskSpec& task, const ExampleForm& form) {
+  if (task.model != ModelKind::kTorchScript && form.type != ValueType::kFloat) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "x: wrong type for model: ", std::string(kModelNames[static_cast<size_t>(task.model)]),
+        " (expected F32, or model: torchscript, got ",
+        std::string(kValueTypeNames[static_cast<size_t>(form.type)]), ")"));
+  }
   switch (task.model) {
     case ModelKind::kSoftmax:
-      return MakeSoftmax(example_shape, class_count, task.seed);
+      return MakeSoftmax(form.shape, form.class_count, task.seed);
     case ModelKind::kMlp:
-      return MakeMlp(example_shape, class_count, task.seed);
+      return MakeMlp(form.shape, form.class_count, task.seed);
     case ModelKind::kCnn:
-      return MakeCnn(example_shape, class_count, task.seed);
+      return MakeCnn(form.shape, form.class_count, task.seed);
     case ModelKind::kResnet20:
-      return MakeResnet20(example_shape, class_count, task.seed);
+      return MakeResnet20(form.shape, form.class_count, task.seed);
     case ModelKind::kTorchScript:
       break;
   }
-  return LoadTorchScript(task.model_file, example_shape, class_count);
+  return LoadTorchScript(task.model_file, form, task.loss);
 }
 
 at::ScalarType ScalarTypeOf(Precision precision) {
@@ -87,14 +91,14 @@ at::ScalarType ScalarTypeOf(Precision precision) {
 // Checks that LibTorch supports the task's precision for the model. LibTorch has no function that
 // lists the precisions of an operator, so this function runs a training step on two all-zero
 // examples.
-absl::Status TryPrecision(const TaskSpec& task, std::span<const int64_t> example_shape, bool on_cpu,
+absl::Status TryPrecision(const TaskSpec& task, const ExampleForm& form, bool on_cpu,
                           Model& model) {
-  const std::vector<int64_t> shape(example_shape.begin(), example_shape.end());
-  const std::vector<float> zeros(2 * TensorShape{.name = "x", .shape = shape}.value_count());
+  const Values zeros =
+      Zeros(form.type, 2 * TensorShape{.name = "x", .shape = form.shape}.value_count());
   const std::vector<int64_t> labels(2);
   const absl::StatusOr<BatchResult> result = model.Train(
-      {.x = zeros, .labels = labels}, /*loss_scale=*/1, [](uint32_t) { return absl::OkStatus(); },
-      [](uint32_t, const TensorGradient&) {});
+      {.x = ViewOf(zeros), .labels = labels}, /*loss_scale=*/1,
+      [](uint32_t) { return absl::OkStatus(); }, [](uint32_t, const TensorGradient&) {});
   if (!result.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "precision: not supported by ", TorchVersion(), " for this model and device (expected ",
@@ -121,17 +125,14 @@ void UseThreads(uint32_t threads) {
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(static_cast<int>(threads));
 }
 
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,
-                                                 std::span<const int64_t> example_shape,
-                                                 int64_t class_count) {
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task, const ExampleForm& form) {
   ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device));
   const at::ScalarType precision = ScalarTypeOf(task.precision);
-  ASSIGN_OR_RETURN(NeuralNetwork network, MakeNetwork(task, example_shape, class_count));
-  auto model = std::make_unique<TorchModel>(
-      std::move(network), std::vector<int64_t>(example_shape.begin(), example_shape.end()),
-      class_count, device, precision);
-  if (precision != at::kFloat) {
-    RETURN_IF_ERROR(TryPrecision(task, example_shape, device.is_cpu(), *model));
+  ASSIGN_OR_RETURN(NeuralNetwork network, MakeNetwork(task, form));
+  auto model = std::make_unique<TorchModel>(std::move(network), form, device, precision);
+  // worker/loss_check.h tries a module that computes the loss, which may refuse zeros.
+  if (precision != at::kFloat && task.loss == LossKind::kCrossEntropy) {
+    RETURN_IF_ERROR(TryPrecision(task, form, device.is_cpu(), *model));
   }
   return model;
 }

@@ -28,9 +28,7 @@ absl::StatusOr<std::optional<int>> CudaDeviceOf(const TaskSpec& task);
 // Makes the task's model. Errors: InvalidArgument for an unknown device, a model that does not fit
 // the examples, a precision that LibTorch does not support for the model, or an invalid TorchScript
 // file; NotFound if the TorchScript file is missing.
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,
-                                                 std::span<const int64_t> example_shape,
-                                                 int64_t class_count);
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task, const ExampleForm& form);
 
 }  // namespace thinwire
 

@@ -33,7 +33,7 @@ BoundModel Make(const std::string& name, std::vector<int64_t> shape, int64_t cla
                 uint64_t seed = 1, Precision precision = Precision::kFp32) {
   TaskSpec task = TaskOf(name, seed);
   task.precision = precision;
-  return BoundModel(MakeModel(task, shape, classes).value());
+  return BoundModel(MakeModel(task, {.shape = shape, .class_count = classes}).value());
 }
 
 uint64_t ValueCount(const Model& model) {
@@ -203,7 +203,7 @@ TEST_P(BuiltInModelTest, TheLossFallsInBf16) {
 TEST_P(BuiltInModelTest, APrecisionThatLibTorchDoesNotSupportIsRefusedAtTheStart) {
   TaskSpec task = TaskOf(GetParam());
   task.precision = Precision::kFp16;
-  const auto model = MakeModel(task, std::vector<int64_t>{1, 8, 8}, 3);
+  const auto model = MakeModel(task, {.shape = {1, 8, 8}, .class_count = 3});
   if (model.ok()) GTEST_SKIP() << TorchVersion() << " supports fp16 on the CPU";
   EXPECT_TRUE(absl::IsInvalidArgument(model.status()));
   EXPECT_THAT(model.status().message(), HasSubstr("precision: not supported by LibTorch"));
@@ -352,22 +352,30 @@ TEST(CnnTest, EvaluationChangesNothing) {
 TEST(FactoryTest, ConvolutionalNetworksRefuseOtherShapesThanImages) {
   for (const char* name : {"cnn", "resnet20"}) {
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{784}, {1, 3, 28}, {28, 28}}) {
-      EXPECT_THAT(MakeModel(TaskOf(name), shape, 3).status().message(),
+      EXPECT_THAT(MakeModel(TaskOf(name), {.shape = shape, .class_count = 3}).status().message(),
                   HasSubstr("expected [channels, height, width]"));
     }
   }
+}
+
+TEST(FactoryTest, BuiltInModelsRefuseIntegers) {
+  EXPECT_EQ(
+      MakeModel(TaskOf("softmax"), {.shape = {4}, .type = ValueType::kInt64, .class_count = 3})
+          .status()
+          .message(),
+      "x: wrong type for model: softmax (expected F32, or model: torchscript, got I64)");
 }
 
 TEST(FactoryTest, AnUnknownDeviceIsRefused) {
   TaskSpec task = TaskOf("softmax");
   for (const char* device : {"gpu", "cuda", "cuda:", "cuda:-1", "cuda:x", ""}) {
     task.device = device;
-    EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
+    EXPECT_THAT(MakeModel(task, {.shape = {4}, .class_count = 3}).status().message(),
                 HasSubstr("expected auto, cpu or cuda:N"))
         << device;
   }
   task.device = "cuda:4096";
-  EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
+  EXPECT_THAT(MakeModel(task, {.shape = {4}, .class_count = 3}).status().message(),
               HasSubstr("device: cuda:4096 is not available: LibTorch "));
 }
 

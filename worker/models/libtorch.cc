@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
@@ -87,6 +88,25 @@ std::string SentenceOf(absl::string_view message) {
 }
 
 }  // namespace
+
+std::string FormText(const at::Tensor& tensor) {
+  return absl::StrCat(at::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ", "),
+                      "]");
+}
+
+c10::ScalarType TorchType(ValueType type) {
+  switch (type) {
+    case ValueType::kFloat:
+      break;
+    case ValueType::kInt64:
+      return c10::kLong;
+    case ValueType::kInt32:
+      return c10::kInt;
+    case ValueType::kUint8:
+      return c10::kByte;
+  }
+  return c10::kFloat;
+}
 
 absl::Status TorchError(const std::string& place, const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);

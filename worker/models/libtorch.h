@@ -3,6 +3,7 @@
 #ifndef THINWIRE_WORKER_MODELS_LIBTORCH_H_
 #define THINWIRE_WORKER_MODELS_LIBTORCH_H_
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
@@ -11,8 +12,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "worker/datasets/values.h"
 
 namespace thinwire {
+
+// Returns the name of a tensor's type and its sizes for an error message: "Float [2, 10]".
+std::string FormText(const at::Tensor& tensor);
+
+// Returns LibTorch's name of a type of values.
+c10::ScalarType TorchType(ValueType type);
 
 // Converts an exception of LibTorch to the status InvalidArgument "PLACE: MESSAGE". MESSAGE is the
 // line of the exception's message that names the error. A longer message is logged.

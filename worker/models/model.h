@@ -11,8 +11,10 @@
 #ifndef THINWIRE_WORKER_MODELS_MODEL_H_
 #define THINWIRE_WORKER_MODELS_MODEL_H_
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,13 +23,24 @@
 #include "absl/status/statusor.h"
 #include "client/encode/gradient.h"
 #include "common/partition.h"
+#include "worker/datasets/values.h"
 
 namespace thinwire {
 
-// A batch of n labeled examples.
+// The types and shapes of one example.
+struct ExampleForm {
+  std::vector<int64_t> shape;
+  ValueType type = ValueType::kFloat;
+  int64_t class_count = 0;            // 0 with loss: script
+  std::vector<int64_t> target_shape;  // with loss: script
+  ValueType target_type = ValueType::kFloat;
+};
+
+// A batch of n examples. Their values and targets are row-major.
 struct Batch {
-  std::span<const float> x;         // the examples' values, [n, ...example shape], row-major
-  std::span<const int64_t> labels;  // one class number per example, from 0
+  ValuesView x;                     // [n, ...example shape]
+  std::span<const int64_t> labels;  // one class number per example, from 0; empty with loss: script
+  ValuesView targets;               // with loss: script, [n, ...target shape]
   uint64_t random_seed = 0;         // seeds the model's random numbers, such as those of dropout
   // Train() computes the gradient in parts of this many examples, one after the other, which needs
   // less memory. 0: in one part.
@@ -36,19 +49,31 @@ struct Batch {
 
 // The sum of the losses and the number of correct predictions over `examples` examples.
 struct BatchResult {
-  double loss_sum = 0;  // the sum of the examples' cross entropies
+  double loss_sum = 0;  // cross entropies, or each mean loss of a module times its examples
   uint64_t correct = 0;
   uint64_t examples = 0;
+  bool loss_only = false;  // the module computed the loss (loss: script), so `correct` is unknown
 
   // Returns the mean loss per example. REQUIRES: examples > 0.
   double mean_loss() const { return loss_sum / static_cast<double>(examples); }
-  // Returns the fraction of correct predictions. REQUIRES: examples > 0.
-  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }
+  // Returns the fraction of correct predictions, or nullopt if it is unknown. REQUIRES: examples >
+  // 0.
+  std::optional<double> accuracy() const {
+    if (loss_only) return std::nullopt;
+    return static_cast<double>(correct) / static_cast<double>(examples);
+  }
+  // Returns true if this test result is better than OTHER: a higher accuracy, or a lower mean loss
+  // if there is no accuracy. REQUIRES: both have examples.
+  bool IsBetterThan(const BatchResult& other) const {
+    if (!loss_only) return *accuracy() > *other.accuracy();
+    return std::isfinite(loss_sum) && !(other.mean_loss() <= mean_loss());
+  }
 
   BatchResult& operator+=(const BatchResult& other) {
     loss_sum += other.loss_sum;
     correct += other.correct;
     examples += other.examples;
+    loss_only |= other.loss_only;
     return *this;
   }
   bool operator==(const BatchResult&) const = default;

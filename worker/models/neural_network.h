@@ -1,5 +1,5 @@
 // NeuralNetwork describes the computation of one model: its parameters, its buffers, and a function that
-// computes logits. TorchModel (torch_model.h) makes a Model from a NeuralNetwork.
+// computes logits or the loss. TorchModel (torch_model.h) makes a Model from a NeuralNetwork.
 //
 // This header includes only ATen, because ATen's operators record the data for autograd. ATen
 // compiles in half the time of torch/torch.h.
@@ -31,6 +31,10 @@ struct NeuralNetwork {
   // Computes logits [n, classes] from a batch [n, ...example shape]. Updates the buffers if
   // `training` is true.
   using Forward = std::function<at::Tensor(const at::Tensor& x, bool training, const Read& read)>;
+  // Computes the mean loss, a scalar, of a batch and its targets y, [n, ...target shape]. Otherwise
+  // like Forward.
+  using Loss = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& y, bool training,
+                                        const Read& read)>;
 
   std::string name;
   // The names of the parameters, and the parameters: fp32 leaf tensors that require a gradient,
@@ -38,11 +42,12 @@ struct NeuralNetwork {
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
   std::vector<TensorAlias> aliases;
-  // The tensors that `forward` updates. `forward` contains references to the same tensors.
+  // The tensors that `forward` or `loss` updates. The function contains references to the same tensors.
   std::vector<NamedTensor> buffers;
   // Parameters of a TorchScript file that keep the values of the file.
   std::vector<NamedTensor> frozen;
-  Forward forward;
+  Forward forward;  // null with loss: script
+  Loss loss;        // null without it
 };
 
 }  // namespace thinwire

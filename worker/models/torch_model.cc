@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -48,6 +50,30 @@ std::string SafetensorsType(at::ScalarType type) {
   }
 }
 
+// Returns the number of values of a tensor.
+uint64_t CountOf(const std::vector<int64_t>& shape) {
+  return TensorShape{.name = "", .shape = shape}.value_count();
+}
+
+// Returns the shape of a batch of COUNT examples.
+std::vector<int64_t> BatchShape(uint64_t count, const std::vector<int64_t>& example_shape) {
+  std::vector<int64_t> shape = {static_cast<int64_t>(count)};
+  shape.insert(shape.end(), example_shape.begin(), example_shape.end());
+  return shape;
+}
+
+// Returns a tensor of SHAPE in the memory of VALUES. Nothing may write to the tensor.
+at::Tensor ViewAsTensor(const ValuesView& values, const std::vector<int64_t>& shape) {
+  return std::visit(
+      [&](const auto& span) {
+        using Value = std::remove_cv_t<typename std::decay_t<decltype(span)>::element_type>;
+        // The const_cast is necessary because ATen has no views of constant memory.
+        return at::from_blob(const_cast<Value*>(span.data()), shape,
+                             c10::CppTypeToScalarType<Value>::value);
+      },
+      values);
+}
+
 // Returns the values of the tensor `floats` in the tensor's own memory. REQUIRES: `floats` is fp32
 // and contiguous.
 std::span<float> Span(const at::Tensor& floats) {
@@ -56,10 +82,9 @@ std::span<float> Span(const at::Tensor& floats) {
 
 }  // namespace
 
-TorchModel::TorchModel(NeuralNetwork network, std::vector<int64_t> example_shape,
-                       int64_t class_count, at::Device device, at::ScalarType precision)
-    : example_shape_(std::move(example_shape)),
-      class_count_(class_count),
+TorchModel::TorchModel(NeuralNetwork network, ExampleForm form, at::Device device,
+                       at::ScalarType precision)
+    : form_(std::move(form)),
       device_(device),
       precision_(precision),
       network_(std::move(network)),
@@ -93,27 +118,32 @@ void TorchModel::Bind(uint32_t tensor, std::span<float> memory, Place place) {
 }
 
 absl::StatusOr<TorchModel::Tensors> TorchModel::Load(const Batch& batch) const {
-  std::vector<int64_t> shape = {static_cast<int64_t>(batch.labels.size())};
-  shape.insert(shape.end(), example_shape_.begin(), example_shape_.end());
-  const uint64_t want = TensorShape{.name = "x", .shape = shape}.value_count();
-  if (batch.labels.empty() || batch.x.size() != want) {
+  const uint64_t count = computes_loss() ? SizeOf(batch.x) / CountOf(form_.shape)
+                                         : static_cast<uint64_t>(batch.labels.size());
+  const std::vector<int64_t> shape = BatchShape(count, form_.shape);
+  if (count == 0 || SizeOf(batch.x) != CountOf(shape)) {
     return absl::InvalidArgumentError(
         absl::StrCat(network_.name, ": wrong batch (expected [", absl::StrJoin(shape, ", "),
-                     "] with at least one example, got ", batch.x.size(), " values)"));
-  }
-  for (int64_t label : batch.labels) {
-    if (label >= 0 && label < class_count_) continue;
-    return absl::InvalidArgumentError(absl::StrCat(network_.name,
-                                                   ": label out of range (expected 0 to ",
-                                                   class_count_ - 1, ", got ", label, ")"));
+                     "] with at least one example, got ", SizeOf(batch.x), " values)"));
   }
   at::manual_seed(batch.random_seed);  // seeds the generators of the CPU and of all CUDA devices
-  // The const_casts are necessary because ATen has no views of constant memory. Nothing writes to
-  // `x` or `labels`.
-  const at::Tensor x = at::from_blob(const_cast<float*>(batch.x.data()), shape, at::kFloat);
-  const at::Tensor labels =
-      at::from_blob(const_cast<int64_t*>(batch.labels.data()), {shape[0]}, at::kLong);
-  return Tensors{.x = x.to(device_), .labels = labels.to(device_)};
+  const at::Tensor x = ViewAsTensor(batch.x, shape).to(device_);
+  if (computes_loss()) {
+    const std::vector<int64_t> targets = BatchShape(count, form_.target_shape);
+    if (SizeOf(batch.targets) != CountOf(targets)) {
+      return absl::InvalidArgumentError(absl::StrCat(network_.name, ": wrong targets (expected [",
+                                                     absl::StrJoin(targets, ", "), "], got ",
+                                                     SizeOf(batch.targets), " values)"));
+    }
+    return Tensors{.x = x, .y = ViewAsTensor(batch.targets, targets).to(device_)};
+  }
+  for (int64_t label : batch.labels) {
+    if (label >= 0 && label < form_.class_count) continue;
+    return absl::InvalidArgumentError(absl::StrCat(network_.name,
+                                                   ": label out of range (expected 0 to ",
+                                                   form_.class_count - 1, ", got ", label, ")"));
+  }
+  return Tensors{.x = x, .y = ViewAsTensor(batch.labels, {shape[0]}).to(device_)};
 }
 
 at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
@@ -130,26 +160,47 @@ at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
   return tensor;
 }
 
-absl::StatusOr<at::Tensor> TorchModel::Forward(const at::Tensor& x, bool training,
+absl::StatusOr<at::Tensor> TorchModel::Forward(const Tensors& batch, bool training,
                                                const Gate* gate) {
   read_.assign(tensors_.size(), false);
   gate_status_ = absl::OkStatus();
-  at::Tensor logits;
+  const NeuralNetwork::Read read = [&](uint32_t i) { return Read(i, gate); };
+  at::Tensor result;
   try {
     const Autocast autocast(device_.type(), precision_);
-    logits = network_.forward(x, training, [&](uint32_t i) { return Read(i, gate); });
+    result = computes_loss() ? network_.loss(batch.x, batch.y, training, read)
+                             : network_.forward(batch.x, training, read);
   } catch (const std::exception& error) {
-    if (gate_status_.ok()) return TorchError(absl::StrCat(network_.name, ": forward"), error);
+    if (gate_status_.ok()) {
+      const std::string inputs =
+          computes_loss() ? absl::StrCat(" of x ", FormText(batch.x), " and y ", FormText(batch.y))
+                          : "";
+      return TorchError(absl::StrCat(network_.name, ": forward", inputs), error);
+    }
   }
   if (!gate_status_.ok()) return gate_status_;
-  if (logits.scalar_type() == precision_) logits = logits.to(at::kFloat);
-  if (logits.dim() != 2 || logits.size(0) != x.size(0) || logits.size(1) != class_count_ ||
-      logits.scalar_type() != at::kFloat) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        network_.name, ": wrong logits (expected Float [", x.size(0), ", ", class_count_, "], got ",
-        at::toString(logits.scalar_type()), " [", absl::StrJoin(logits.sizes(), ", "), "])"));
+  return computes_loss() ? CheckedLoss(result) : CheckedLogits(result, batch.x.size(0));
+}
+
+absl::StatusOr<at::Tensor> TorchModel::CheckedLogits(const at::Tensor& logits,
+                                                     int64_t count) const {
+  const at::Tensor fp32 = logits.scalar_type() == precision_ ? logits.to(at::kFloat) : logits;
+  if (fp32.dim() == 2 && fp32.size(0) == count && fp32.size(1) == form_.class_count &&
+      fp32.scalar_type() == at::kFloat) {
+    return fp32;
   }
-  return logits;
+  return absl::InvalidArgumentError(absl::StrCat(network_.name, ": wrong logits (expected Float [",
+                                                 count, ", ", form_.class_count, "], got ",
+                                                 FormText(fp32), ")"));
+}
+
+absl::StatusOr<at::Tensor> TorchModel::CheckedLoss(const at::Tensor& loss) const {
+  if (loss.dim() == 0 && at::isFloatingType(loss.scalar_type())) return loss.to(at::kFloat);
+  return absl::InvalidArgumentError(
+      absl::StrCat(network_.name,
+                   ": forward: wrong loss (expected a scalar, Float [], such as "
+                   "the mean over the batch, got ",
+                   FormText(loss), ")"));
 }
 
 void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
@@ -188,8 +239,8 @@ absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, float loss_sca
                                               const Gate& gate, const Sink& sink) {
   ASSIGN_OR_RETURN(const Tensors tensors, Load(batch));
   for (at::Tensor& parameter : network_.parameters) parameter.mutable_grad().reset();
-  BatchResult result;
-  const uint64_t count = batch.labels.size();
+  BatchResult result = {.loss_only = computes_loss()};
+  const auto count = static_cast<uint64_t>(tensors.x.size(0));
   const uint64_t part_size = batch.part_size == 0 ? count : batch.part_size;
   while (result.examples < count) {
     const bool first = result.examples == 0;
@@ -198,17 +249,25 @@ absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, float loss_sca
       return tensor.narrow(0, static_cast<int64_t>(result.examples),
                            static_cast<int64_t>(part_count));
     };
-    const at::Tensor labels = part_of(tensors.labels);
-    ASSIGN_OR_RETURN(const at::Tensor logits,
-                     Forward(part_of(tensors.x), /*training=*/true, first ? &gate : nullptr));
-    const at::Tensor loss = at::cross_entropy_loss(logits, labels);
+    const Tensors part = {.x = part_of(tensors.x), .y = part_of(tensors.y)};
+    ASSIGN_OR_RETURN(const at::Tensor output,
+                     Forward(part, /*training=*/true, first ? &gate : nullptr));
+    const at::Tensor loss = computes_loss() ? output : at::cross_entropy_loss(output, part.y);
+    // Later, a module may return a constant, such as the loss of a batch of padding.
+    had_gradient_ = had_gradient_ || loss.requires_grad();
+    if (!had_gradient_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(network_.name,
+                       ": forward: the result has no gradient (expected one that depends on a "
+                       "parameter, got one without: see detach() and torch.no_grad())"));
+    }
     // The gradient of the whole batch's mean loss is the sum of the parts' gradients, each weighted
     // by its part of the examples.
     const double factor = loss_scale * static_cast<double>(part_count) / static_cast<double>(count);
     const bool last = result.examples + part_count == count;
     RETURN_IF_ERROR(Backward(factor == 1 ? loss : loss * factor, last ? &sink : nullptr));
     result.loss_sum += loss.item<double>() * static_cast<double>(part_count);
-    result.correct += CountCorrect(logits.detach(), labels);
+    if (!computes_loss()) result.correct += CountCorrect(output.detach(), part.y);
     result.examples += part_count;
   }
   return result;
@@ -217,12 +276,18 @@ absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, float loss_sca
 absl::StatusOr<BatchResult> TorchModel::Evaluate(const Batch& batch) {
   c10::NoGradGuard no_gradient;
   ASSIGN_OR_RETURN(const Tensors tensors, Load(batch));
-  ASSIGN_OR_RETURN(const at::Tensor logits, Forward(tensors.x, /*training=*/false, nullptr));
+  ASSIGN_OR_RETURN(const at::Tensor output, Forward(tensors, /*training=*/false, nullptr));
+  const auto count = static_cast<uint64_t>(tensors.x.size(0));
+  if (computes_loss()) {
+    return BatchResult{.loss_sum = output.item<double>() * static_cast<double>(count),
+                       .examples = count,
+                       .loss_only = true};
+  }
   const at::Tensor loss =
-      at::cross_entropy_loss(logits, tensors.labels, /*weight=*/{}, at::Reduction::Sum);
+      at::cross_entropy_loss(output, tensors.y, /*weight=*/{}, at::Reduction::Sum);
   return BatchResult{.loss_sum = loss.item<double>(),
-                     .correct = CountCorrect(logits, tensors.labels),
-                     .examples = batch.labels.size()};
+                     .correct = CountCorrect(output, tensors.y),
+                     .examples = count};
 }
 
 std::vector<NamedTensor> TorchModel::State() const {
@@ -274,7 +339,7 @@ void TorchModel::ResetBuffers() {
 absl::Status TorchModel::UpdateBuffers(const Batch& batch) {
   c10::NoGradGuard no_gradient;
   ASSIGN_OR_RETURN(const Tensors tensors, Load(batch));
-  return Forward(tensors.x, /*training=*/true, nullptr).status();
+  return Forward(tensors, /*training=*/true, nullptr).status();
 }
 
 }  // namespace thinwire

@@ -8,7 +8,8 @@
 // these calls.
 //
 // If the precision is lower than fp32, every forward pass runs under Autocast (libtorch.h). Logits
-// are converted to fp32 before the loss is computed. Gradients of parameters are always fp32.
+// are converted to fp32 before the loss is computed, and so is a loss that the network computes.
+// Gradients of parameters are always fp32.
 #ifndef THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
 #define THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
 
@@ -29,8 +30,7 @@ namespace thinwire {
 // Not thread-safe.
 class TorchModel final : public Model {
  public:
-  TorchModel(NeuralNetwork network, std::vector<int64_t> example_shape, int64_t class_count,
-             at::Device device, at::ScalarType precision);
+  TorchModel(NeuralNetwork network, ExampleForm form, at::Device device, at::ScalarType precision);
   TorchModel(const TorchModel&) = delete;
   TorchModel& operator=(const TorchModel&) = delete;
 
@@ -53,14 +53,21 @@ class TorchModel final : public Model {
 
   struct Tensors {
     at::Tensor x;
-    at::Tensor labels;
+    at::Tensor y;  // the labels or the targets
   };
+
+  // Returns whether the network computes the loss, not logits.
+  bool computes_loss() const { return network_.loss != nullptr; }
 
   // Seeds LibTorch's random numbers with the batch's seed and returns the batch as tensors.
   absl::StatusOr<Tensors> Load(const Batch& batch) const;
-  // Runs the forward pass and returns the logits in fp32. Errors: any error that `gate` returns;
-  // InvalidArgument if LibTorch throws an exception or the logits have the wrong shape.
-  absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, bool training, const Gate* gate);
+  // Runs the forward pass and returns the logits, or the loss that the network computes, in fp32.
+  // Errors: any error that `gate` returns; InvalidArgument if LibTorch throws an exception or the
+  // result has the wrong type or shape.
+  absl::StatusOr<at::Tensor> Forward(const Tensors& batch, bool training, const Gate* gate);
+  // Checks the result of a forward pass and converts it to fp32.
+  absl::StatusOr<at::Tensor> CheckedLogits(const at::Tensor& logits, int64_t count) const;
+  absl::StatusOr<at::Tensor> CheckedLoss(const at::Tensor& loss) const;
   // Implements NeuralNetwork::Read: calls `gate` for the parameter with the index `parameter`, then
   // returns the parameter's tensor. A null gate means that all parameters are up to date.
   at::Tensor Read(uint32_t parameter, const Gate* gate);
@@ -72,8 +79,7 @@ class TorchModel final : public Model {
   absl::Status Backward(const at::Tensor& loss, const Sink* sink);
 
   // Immutable.
-  const std::vector<int64_t> example_shape_;
-  const int64_t class_count_;
+  const ExampleForm form_;
   const at::Device device_;
   const at::ScalarType precision_;
   std::vector<TensorShape> tensors_;
@@ -82,6 +88,8 @@ class TorchModel final : public Model {
 
   NeuralNetwork network_;
   std::vector<at::Tensor> bound_;  // views of the memory passed to Bind(); undefined before Bind()
+
+  bool had_gradient_ = false;  // a forward pass in training had a result with a gradient
 
   // The state of the current forward or backward pass.
   std::vector<bool> read_;

@@ -79,8 +79,7 @@ absl::Status AddTensors(const torch::jit::Module& module, NeuralNetwork& network
     if (tensor.scalar_type() != at::kFloat || tensor.numel() == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           network.name, ": parameter ", parameter.name,
-          ": unsupported type or shape (expected non-empty Float, got ",
-          at::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ", "), "])"));
+          ": unsupported type or shape (expected non-empty Float, got ", FormText(tensor), ")"));
     }
     ASSIGN_OR_RETURN(const bool is_tied, AddIfTied(module, parameter.name, tensor, network));
     if (is_tied) continue;
@@ -100,23 +99,44 @@ absl::Status AddTensors(const torch::jit::Module& module, NeuralNetwork& network
   return absl::OkStatus();
 }
 
-absl::Status CheckForward(const NeuralNetwork& network, std::span<const int64_t> example_shape,
-                          int64_t class_count) {
+// Checks that the forward method takes the arguments that LOSS requires.
+absl::Status CheckArguments(const std::string& path, const torch::jit::Module& module,
+                            LossKind loss) {
+  const std::vector<c10::Argument>& arguments =
+      module.get_method("forward").function().getSchema().arguments();
+  std::vector<std::string> names;
+  size_t required = 0;
+  for (size_t i = 1; i < arguments.size(); ++i) {  // without self
+    names.push_back(arguments[i].name());
+    if (!arguments[i].default_value().has_value()) ++required;
+  }
+  const bool of_loss = loss == LossKind::kScript;
+  const size_t expected = of_loss ? 2 : 1;
+  if (required <= expected && expected <= names.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": forward: wrong number of arguments (expected ",
+                   of_loss ? "2, the examples and the targets, with loss: script"
+                           : "1, the examples, with loss: cross_entropy",
+                   ", got ", names.size(), ": ", absl::StrJoin(names, ", "), ")"));
+}
+
+absl::Status CheckForward(const NeuralNetwork& network, const ExampleForm& form) {
   c10::NoGradGuard no_gradient;
   std::vector<int64_t> shape = {2};
-  shape.insert(shape.end(), example_shape.begin(), example_shape.end());
+  shape.insert(shape.end(), form.shape.begin(), form.shape.end());
   const std::string place =
       absl::StrCat(network.name, ": forward of [", absl::StrJoin(shape, ", "), "]");
   try {
-    const at::Tensor logits = network.forward(at::zeros(shape), /*training=*/false,
-                                              [&](uint32_t i) { return network.parameters[i]; });
-    if (logits.dim() == 2 && logits.size(0) == 2 && logits.size(1) == class_count &&
+    const at::Tensor logits =
+        network.forward(at::zeros(shape, TorchType(form.type)), /*training=*/false,
+                        [&](uint32_t i) { return network.parameters[i]; });
+    if (logits.dim() == 2 && logits.size(0) == 2 && logits.size(1) == form.class_count &&
         logits.scalar_type() == at::kFloat) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        place, ": wrong logits (expected Float [2, ", class_count, "], got ",
-        at::toString(logits.scalar_type()), " [", absl::StrJoin(logits.sizes(), ", "), "])"));
+    return absl::InvalidArgumentError(absl::StrCat(place, ": wrong logits (expected Float [2, ",
+                                                   form.class_count, "], got ", FormText(logits),
+                                                   ")"));
   } catch (const std::exception& error) {
     return TorchError(place, error);
   }
@@ -141,9 +161,8 @@ absl::Status NotTorchScript(const std::string& path, const std::exception& error
 
 }  // namespace
 
-absl::StatusOr<NeuralNetwork> LoadTorchScript(const std::string& path,
-                                              std::span<const int64_t> example_shape,
-                                              int64_t class_count) {
+absl::StatusOr<NeuralNetwork> LoadTorchScript(const std::string& path, const ExampleForm& form,
+                                              LossKind loss) {
   if (!std::filesystem::is_regular_file(path)) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file (expected a TorchScript file)"));
   }
@@ -159,18 +178,30 @@ absl::StatusOr<NeuralNetwork> LoadTorchScript(const std::string& path,
     if (!module.find_method("forward")) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": no method forward (expected one)"));
     }
+    RETURN_IF_ERROR(CheckArguments(path, module, loss));
     RETURN_IF_ERROR(AddTensors(module, network));
   } catch (const std::exception& error) {
     return TorchError(path, error);
   }
   const auto count = static_cast<uint32_t>(network.parameters.size());
-  network.forward = [module, count](const at::Tensor& x, bool training,
-                                    const NeuralNetwork::Read& read) mutable {
+  auto call = [module, count](std::vector<c10::IValue> inputs, bool training,
+                              const NeuralNetwork::Read& read) mutable {
     for (uint32_t i = 0; i < count; ++i) read(i);
     if (module.is_training() != training) module.train(training);
-    return module.forward({x}).toTensor();
+    return module.forward(std::move(inputs)).toTensor();
   };
-  RETURN_IF_ERROR(CheckForward(network, example_shape, class_count));
+  if (loss == LossKind::kScript) {
+    network.loss = [call](const at::Tensor& x, const at::Tensor& y, bool training,
+                          const NeuralNetwork::Read& read) mutable {
+      return call({x, y}, training, read);
+    };
+    return network;
+  }
+  network.forward = [call](const at::Tensor& x, bool training,
+                           const NeuralNetwork::Read& read) mutable {
+    return call({x}, training, read);
+  };
+  RETURN_IF_ERROR(CheckForward(network, form));
   return network;
 }
 

@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path,
                          .model_file = path,
                          .device = "cpu",
                          .precision = precision};
-  return MakeModel(task, kShape, kClasses);
+  return MakeModel(task, {.shape = kShape, .class_count = kClasses});
 }
 
 TEST(TorchScriptTest, ParametersThatRequireAGradientBelongToTheModel) {
@@ -216,6 +216,105 @@ TEST(TorchScriptTest, DropoutDependsOnTheSeedOfTheBatchOnly) {
   const std::vector<float> first = gradient(1);
   EXPECT_NE(gradient(2), first);
   EXPECT_EQ(gradient(1), first);
+}
+
+// Returns DenseModule as a module that returns the mean cross entropy itself.
+torch::jit::Module DenseLoss() {
+  torch::jit::Module module("DenseLoss");
+  module.register_parameter("weight", at::arange(12, at::kFloat).reshape({3, 4}) / 10,
+                            /*is_buffer=*/false);
+  module.attr("weight").toTensor().set_requires_grad(true);
+  module.define(R"(
+    def forward(self, x, y):
+        return torch.cross_entropy_loss(torch.linear(x.flatten(1), self.weight), y)
+  )");
+  return module;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadLoss(const std::string& path,
+                                                const ExampleForm& form = {
+                                                    .shape = kShape,
+                                                    .target_type = ValueType::kInt64}) {
+  const TaskSpec task = {.model = ModelKind::kTorchScript,
+                         .model_file = path,
+                         .device = "cpu",
+                         .loss = LossKind::kScript};
+  return MakeModel(task, form);
+}
+
+TEST(TorchScriptTest, ALossOfTheModuleHasTheGradientsOfTheSameLossOutside) {
+  torch::jit::Module logits("Logits");
+  logits.register_parameter("weight", at::arange(12, at::kFloat).reshape({3, 4}) / 10, false);
+  logits.attr("weight").toTensor().set_requires_grad(true);
+  logits.define("def forward(self, x):\n    return torch.linear(x.flatten(1), self.weight)\n");
+  BoundModel outside(Load(Save("outside", logits)).value());
+  BoundModel inside(LoadLoss(Save("inside", DenseLoss())).value());
+  const ToyBatch toy(7, 4, kClasses);
+  const Batch targets = {.x = toy.x, .targets = toy.labels};
+  for (const uint64_t part_size : {0, 3}) {
+    Batch whole = toy.batch();
+    Batch batch = targets;
+    whole.part_size = batch.part_size = part_size;
+    const BatchResult expected = outside.Train(whole).value();
+    const BatchResult got = inside.Train(batch).value();
+    EXPECT_EQ(got.loss_sum, expected.loss_sum);
+    EXPECT_EQ(got.examples, 7);
+    EXPECT_EQ(got.accuracy(), std::nullopt);
+    EXPECT_EQ(inside.gradients, outside.gradients) << "parts of " << part_size;
+  }
+  const BatchResult tested = inside.model->Evaluate(targets).value();
+  EXPECT_NEAR(tested.loss_sum, outside.model->Evaluate(toy.batch())->loss_sum, 1e-5);
+  EXPECT_EQ(tested.accuracy(), std::nullopt);
+}
+
+TEST(TorchScriptTest, TokenIdsReachTheModuleAsIntegers) {
+  torch::jit::Module module("Tokens");
+  module.register_parameter("table", at::arange(20, at::kFloat).reshape({10, 2}) / 10, false);
+  module.attr("table").toTensor().set_requires_grad(true);
+  module.define(R"(
+    def forward(self, x, y):
+        return (torch.embedding(self.table, x).sum((1, 2)) - y.sum(1)).pow(2).mean()
+  )");
+  const std::string path = Save("tokens", module);
+  const std::vector<float> y = {1, 0.5f, 2, -1};
+  const std::vector<int64_t> wide = {1, 2, 3, 4, 5, 6};
+  const std::vector<int32_t> narrow(wide.begin(), wide.end());
+  std::vector<double> losses;
+  for (const ValuesView& x : {ValuesView(wide), ValuesView(narrow)}) {
+    const ExampleForm form = {
+        .shape = {3}, .type = static_cast<ValueType>(x.index()), .target_shape = {2}};
+    BoundModel bound(LoadLoss(path, form).value());
+    losses.push_back(bound.Train({.x = x, .targets = y})->mean_loss());
+    EXPECT_THAT(
+        bound.model->Evaluate({.x = x, .targets = std::span(y).first(2)}).status().message(),
+        HasSubstr("wrong targets (expected [2, 2], got 2 values)"));
+  }
+  // Tokens 1 to 3 sum to 2.7 and tokens 4 to 6 to 6.3; the targets sum to 1.5 and 1.
+  EXPECT_NEAR(losses[0], (1.2 * 1.2 + 5.3 * 5.3) / 2, 1e-4);
+  EXPECT_EQ(losses[1], losses[0]);
+}
+
+TEST(TorchScriptTest, AClassifierOfTokenIdsTrains) {
+  torch::jit::Module module("Bag");
+  module.register_parameter("table", at::arange(30, at::kFloat).reshape({10, 3}) / 10, false);
+  module.attr("table").toTensor().set_requires_grad(true);
+  module.define("def forward(self, x):\n    return torch.embedding(self.table, x).sum(1)\n");
+  const TaskSpec task = {
+      .model = ModelKind::kTorchScript, .model_file = Save("bag", module), .device = "cpu"};
+  const ExampleForm form = {.shape = {4}, .type = ValueType::kInt64, .class_count = kClasses};
+  BoundModel bound(MakeModel(task, form).value());
+  const std::vector<int64_t> x = {1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<int64_t> labels = {0, 2};
+  EXPECT_EQ(bound.Train({.x = x, .labels = labels})->accuracy(), 0.5);
+}
+
+TEST(TorchScriptTest, AForwardMethodHasTheArgumentsOfTheLoss) {
+  EXPECT_THAT(LoadLoss(Save("one", DenseModule())).status().message(),
+              HasSubstr("forward: wrong number of arguments (expected 2, the examples and the "
+                        "targets, with loss: script, got 1: x)"));
+  EXPECT_THAT(Load(Save("two", DenseLoss())).status().message(),
+              HasSubstr("forward: wrong number of arguments (expected 1, the examples, with loss: "
+                        "cross_entropy, got 2: x, y)"));
 }
 
 TEST(TorchScriptTest, AMissingFileIsNamed) {
