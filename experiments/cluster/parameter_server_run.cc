@@ -163,7 +163,7 @@ class ServerRun final : private sim::ClusterObserver {
   void OnFailed(WorkerId worker, const absl::Status& failure) override;
 
   // The time since the beginning of the run.
-  absl::Duration now() const {
+  absl::Duration now() {
     return began_.has_value() ? cluster_.time().elapsed() - *began_ : absl::ZeroDuration();
   }
   void Watch(ShardId id, const Shard* shard);
@@ -187,7 +187,7 @@ class ServerRun final : private sim::ClusterObserver {
   absl::Status failure_;
   absl::Duration progress_;  // the time of the last event or of the end of a computation
   RunRecorder record_;
-  mutable sim::Cluster cluster_;
+  sim::Cluster cluster_;
 };
 
 ServerRun::ServerRun(const RunSpec& spec, const RunControl& control, const Partition& partition,
@@ -398,7 +398,8 @@ absl::StatusOr<RunResult> ServerRun::Run() {
   RETURN_IF_ERROR(failure_);
   // The factor of clip_norm for the last round may be under way.
   cluster_.RunUntil(cluster_.time().elapsed() + kLongestWait, [this] {
-    return std::ranges::all_of(shards_, [](const Shard* shard) { return shard->CanSave(); });
+    return watches() &&
+           std::ranges::all_of(shards_, [](const Shard* shard) { return shard->CanSave(); });
   });
   ASSIGN_OR_RETURN(RunResult result, record_.Finish());
   if (spec_.job.push.adaptive.has_value()) AddDecisions(result);
