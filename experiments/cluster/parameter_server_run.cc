@@ -5,7 +5,6 @@
 // Time and bytes count from the moment at which the last worker begins its first step. Joining and
 // the first parameters take neither.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/process/temp_dir.h"
 #include "client/encode/local_steps.h"
 #include "common/partition.h"
 #include "common/spec/place_tensors.h"
@@ -94,35 +94,6 @@ sim::FrameCosts FrameCostsOf(const RunSpec& spec, const Partition& partition,
   };
   return times;
 }
-
-// A folder that is removed with this object.
-class TempFolder {
- public:
-  static absl::StatusOr<TempFolder> Make() {
-    std::error_code error;
-    const std::string pattern =
-        (std::filesystem::temp_directory_path(error) / "thinwire-run-XXXXXX").string();
-    TempFolder folder;
-    folder.path_ = pattern;
-    if (error || mkdtemp(folder.path_.data()) == nullptr) {
-      folder.path_.clear();
-      return absl::UnavailableError(absl::StrCat(pattern, ": cannot make a folder"));
-    }
-    return folder;
-  }
-  TempFolder(TempFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  TempFolder& operator=(TempFolder&&) = delete;
-  ~TempFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-
-  const std::string& path() const { return path_; }
-
- private:
-  TempFolder() = default;
-  std::string path_;
-};
 
 class ServerRun final : private sim::ClusterObserver {
  public:
@@ -463,8 +434,10 @@ absl::StatusOr<RunResult> RunParameterServer(const RunSpec& spec, const MakeLear
   // All processes return to checkpoints: those of the servers are on simulated disks.
   RunSpec durable = spec;
   durable.job.recovery.durability = Durability::kCheckpoint;
-  ASSIGN_OR_RETURN(const TempFolder folder, TempFolder::Make());
-  return ServerRun(durable, control, partition, times, *pool, folder.path()).Run();
+  std::error_code error;  // of a missing folder, which Make reports
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder,
+                   TempDir::Make(std::filesystem::temp_directory_path(error).string()));
+  return ServerRun(durable, control, partition, times, *pool, folder->path()).Run();
 }
 
 }  // namespace thinwire::lab
