@@ -67,7 +67,7 @@ class Cluster {
   absl::Status StartServer(ServerId server);
   // Ends the process of SERVER, if it has one. POWER_LOSS: its disk keeps only what was flushed.
   void KillServer(ServerId server, bool power_loss);
-  // Ends the process of SERVER, if it has one, as an operator does who drains it.
+  // Drains the process of SERVER, if it has one: it ends in order.
   void DrainServer(ServerId server);
   // Starts a process of WORKER. If the worker's last process runs, the new one takes its number when
   // its lease has ended; if the last one is alive, the new one ends, and the last one goes on.

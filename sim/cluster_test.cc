@@ -412,7 +412,7 @@ TEST_P(ClusterTest, TrainingBeginsWithoutAWorkerThatStartsLate) {
   EXPECT_EQ(cluster.ledger().Close(), "");
 }
 
-// Calls the lead in five ways and keeps what the callbacks receive.
+// Makes five calls of the lead and keeps their replies.
 class PendingCalls {
  public:
   PendingCalls(Job& lead, WorkerId leaver, Incarnation incarnation) {

@@ -23,6 +23,16 @@ std::vector<LinkSpec> LinksOf(uint32_t worker_count, uint32_t server_count,
   return all;
 }
 
+absl::Duration CostOf(const std::function<absl::Duration(const WorkerFrame&)>& cost,
+                      const ByteChain& frame) {
+  return cost == nullptr ? absl::ZeroDuration() : cost(ParseWorkerFrame(frame).value());
+}
+
+absl::Duration CostOf(const std::function<absl::Duration(const ServerFrame&)>& cost,
+                      const ByteChain& frame) {
+  return cost == nullptr ? absl::ZeroDuration() : cost(ParseServerFrame(frame).value());
+}
+
 std::string ServerName(ServerId server) {
   return absl::StrCat("server ", server.value, " (simulated)");
 }
@@ -52,10 +62,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
   // The worker's end.
 
   void Write(ByteChain frame) {
-    absl::Duration cost;
-    if (network_.costs_.worker_sends != nullptr) {
-      cost = network_.costs_.worker_sends(ParseWorkerFrame(frame).value());
-    }
+    const absl::Duration cost = CostOf(network_.costs_.worker_sends, frame);
     worker_writes_ = true;
     to_server_ += frame.size();
     network_.Do(network_.worker_work_[worker_.value], cost,
@@ -130,11 +137,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
     network_.Send(worker_.value, machine_, frame.size(), [self = shared_from_this(), frame] {
       self->to_server_ -= frame.size();
       self->EndWrites();
-      absl::Duration cost;
-      if (self->network_.costs_.server_receives != nullptr) {
-        cost =
-            self->network_.costs_.server_receives(self->server_, ParseWorkerFrame(frame).value());
-      }
+      const absl::Duration cost = CostOf(self->network_.costs_.server_receives, frame);
       self->network_.Do(self->network_.server_work_[self->server_.value], cost,
                         self->Bind([&stream = *self, frame] {
                           stream.at_server_.push_back(frame);
@@ -143,10 +146,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
     });
   }
   void WriteToWorker(const ByteChain& frame) {
-    absl::Duration cost;
-    if (network_.costs_.server_sends != nullptr) {
-      cost = network_.costs_.server_sends(server_, ParseServerFrame(frame).value());
-    }
+    const absl::Duration cost = CostOf(network_.costs_.server_sends, frame);
     server_writes_ = true;
     to_worker_ += frame.size();
     network_.Do(network_.server_work_[server_.value], cost,
@@ -158,10 +158,7 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
     network_.Send(machine_, worker_.value, frame.size(), [self = shared_from_this(), frame] {
       self->to_worker_ -= frame.size();
       self->EndWrites();
-      absl::Duration cost;
-      if (self->network_.costs_.worker_receives != nullptr) {
-        cost = self->network_.costs_.worker_receives(ParseServerFrame(frame).value());
-      }
+      const absl::Duration cost = CostOf(self->network_.costs_.worker_receives, frame);
       self->network_.Do(self->network_.worker_work_[self->worker_.value], cost,
                         self->Bind([&stream = *self, frame] {
                           stream.at_worker_.push_back(frame);

@@ -45,8 +45,8 @@ struct ClusterLinks {
 // process on frames is done one after another. Null: no time.
 struct FrameCosts {
   std::function<absl::Duration(const WorkerFrame&)> worker_sends;
-  std::function<absl::Duration(ServerId, const WorkerFrame&)> server_receives;
-  std::function<absl::Duration(ServerId, const ServerFrame&)> server_sends;
+  std::function<absl::Duration(const WorkerFrame&)> server_receives;
+  std::function<absl::Duration(const ServerFrame&)> server_sends;
   std::function<absl::Duration(const ServerFrame&)> worker_receives;
 };
 
@@ -98,7 +98,7 @@ class Network {
   class LeadPeers;
   template <typename Reply>
   class PendingCall;
-  // What a process still has to do for frames.
+  // The work of a process on frames.
   struct Work {
     absl::Duration end;
     uint64_t waiting = 0;  // pieces of work that have not ended

@@ -66,9 +66,9 @@ class SshHosts {
   // The name of DIR is the name of the run's folders. SIGNALS and DIR must outlive the SshHosts.
   SshHosts(std::vector<Host> hosts, SshSetting setting, Signals& signals, const TempDir& dir);
 
-  // Copies the contents of DIR/host-N to the folder of the run on machine N, and checks that the
-  // programs, or the Python program and what it needs, exist there. Errors: one line per machine that refuses, with the last message of ssh
-  // or of the machine; Cancelled after SIGINT or SIGTERM.
+  // Copies the contents of DIR/host-N to the folder of the run on machine N. Checks that this machine
+  // has the programs, or the Python program and what that needs. Errors: one line per machine that
+  // refuses, with the last message of ssh or of the machine; Cancelled after SIGINT or SIGTERM.
   absl::Status Prepare();
 
   // Return the command line, of ssh, for a process. ADDRESSES are those of the servers, by number;

@@ -7,6 +7,7 @@
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,6 +38,12 @@ class ComputeTimes {
   // step with all its examples has STEP_PASSES of them.
   absl::Duration OfStep(WorkerId worker, Step step, uint64_t step_passes, uint64_t passes,
                         absl::Duration begin) const;
+  // As above, for a step of JOB, whose straggler delay is added. A deal may have increased PASSES.
+  absl::Duration OfJobStep(const JobSpec& job, WorkerId worker, Step step, uint64_t passes,
+                           absl::Duration begin) const {
+    return OfStep(worker, step, std::max(job.task.step_passes(), passes), passes, begin) +
+           job.DelayOf(worker);
+  }
 
  private:
   ComputeTimes(const ComputeTime& spec, uint64_t seed,

@@ -65,11 +65,9 @@ sim::FrameCosts FrameCostsOf(const RunSpec& spec, const Partition& partition,
   constexpr Cost kDecode = &CodecCosts::Decode;
   sim::FrameCosts times;
   times.worker_sends = [pushes](const WorkerFrame& frame) { return pushes(frame, kEncode); };
-  times.server_receives = [pushes](ServerId, const WorkerFrame& frame) {
-    return pushes(frame, kDecode);
-  };
-  times.server_sends = [&partition, &encoded, costs, publish = spec.job.publish](
-                           ServerId, const ServerFrame& frame) {
+  times.server_receives = [pushes](const WorkerFrame& frame) { return pushes(frame, kDecode); };
+  times.server_sends = [&partition, &encoded, costs,
+                        publish = spec.job.publish](const ServerFrame& frame) {
     absl::Duration sum;
     for (const ParametersEntry& entry : frame.parameters) {
       const auto [newest, added] = encoded.emplace(entry.shard, entry.version);
@@ -239,10 +237,7 @@ absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
     trial_times_.emplace(trial->value, now());
   }
   const uint64_t passes = pool_.own().pass_count(step.worker, step.step);
-  // A deal may have increased the passes of a step.
-  const uint64_t step_passes = std::max(spec_.job.task.step_passes(), passes);
-  const absl::Duration time = times_.OfStep(step.worker, step.step, step_passes, passes, now()) +
-                              spec_.job.DelayOf(step.worker);
+  const absl::Duration time = times_.OfJobStep(spec_.job, step.worker, step.step, passes, now());
   record_.Began(step.worker, time);
   progress_ = cluster_.time().elapsed() + time;
   const std::vector<std::span<float>> parameters(step.parameters.begin(), step.parameters.end());

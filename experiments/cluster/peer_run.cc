@@ -114,7 +114,6 @@ class PeerRun {
  private:
   struct Worker {
     std::vector<std::span<float>> gradient;  // by tensor, in gradients_
-    absl::Duration delay;                    // of every step: the job's setting `straggler`
     Step step;
     absl::Duration begin;  // of the step
     std::future<absl::StatusOr<GradientResult>> result;
@@ -208,7 +207,6 @@ PeerRun::PeerRun(const RunSpec& spec, const RunControl& control, TaskPool& pool,
     std::ranges::copy(pool_.own().initial(static_cast<uint32_t>(t)), parameter_tensors_[t].begin());
   }
   for (size_t w = 0; w < workers_.size(); ++w) {
-    workers_[w].delay = spec.job.DelayOf(WorkerId{static_cast<uint32_t>(w)});
     workers_[w].gradient = Split(gradients_[w], pool_.own().tensors());
   }
 }
@@ -243,8 +241,7 @@ void PeerRun::BeginStep(size_t w) {
   const WorkerId id{static_cast<uint32_t>(w)};
   const uint64_t passes = pool_.own().pass_count(id, worker.step);
   const absl::Duration computing =
-      times_.OfStep(id, worker.step, spec_.job.task.step_passes(), passes, queue_.elapsed()) +
-      worker.delay;
+      times_.OfJobStep(spec_.job, id, worker.step, passes, queue_.elapsed());
   worker.begin = queue_.elapsed();
   computing_ += computing;
   const client::GradientClip clip(spec_.job.push.gradient_clip,

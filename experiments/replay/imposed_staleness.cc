@@ -97,7 +97,6 @@ class Turns {
   uint64_t finished_ = 0;             // gradients that are computed
   uint64_t applied_ = 0;              // turns
   std::vector<absl::Duration> ends_;  // by worker: the end of its gradient
-  std::vector<uint64_t> read_turns_;  // by worker: the turns that its parameters contain
   absl::Duration now_;
   RunRecorder* record_ = nullptr;
 };
@@ -137,7 +136,6 @@ absl::Status Turns::Prepare() {
     workers_.push_back(std::move(worker));
   }
   ends_.resize(worker_count_);
-  read_turns_.resize(worker_count_);
   return absl::OkStatus();
 }
 
@@ -163,25 +161,20 @@ void Turns::KeepPast() {
 void Turns::Begin() {
   while (begun_ < turn_count_ && SourceOf(begun_) <= applied_ &&
          begun_ < applied_ + worker_count_) {
-    const uint64_t source = SourceOf(begun_);
-    const WorkerId worker = WorkerOf(begun_);
-    const Step step = StepOf(begun_);
-    ++begun_;
-    uint64_t& read = read_turns_[worker.value];
+    const uint64_t turn = begun_++;
+    const uint64_t source = SourceOf(turn);
+    const WorkerId worker = WorkerOf(turn);
+    const Step step = StepOf(turn);
     if (!spec_.job.publish.has_value() || step == Step{}) {
       record_->Pulled(After(source).read_bytes);
     } else {
-      for (uint64_t turn = read + 1; turn <= source; ++turn) {
-        record_->Pulled(After(turn).read_bytes);
-      }
+      const uint64_t read = SourceOf(turn - worker_count_);  // the worker has these parameters
+      for (uint64_t t = read + 1; t <= source; ++t) record_->Pulled(After(t).read_bytes);
     }
-    read = source;
     absl::Duration& end = ends_[worker.value];
     const absl::Duration begin = std::max(end, After(source).when);
     const uint64_t passes = pool_.own().pass_count(worker, step);
-    const absl::Duration time =
-        times_.OfStep(worker, step, std::max(spec_.job.task.step_passes(), passes), passes, begin) +
-        spec_.job.DelayOf(worker);
+    const absl::Duration time = times_.OfJobStep(spec_.job, worker, step, passes, begin);
     end = begin + time;
     record_->Began(worker, time);
     ReplayWorker& computes = *workers_[worker.value];

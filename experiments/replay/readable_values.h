@@ -1,4 +1,4 @@
-// What readers of a shard receive, without a server.
+// The parameters that readers of a shard receive, for runs without servers.
 #ifndef THINWIRE_EXPERIMENTS_REPLAY_READABLE_VALUES_H_
 #define THINWIRE_EXPERIMENTS_REPLAY_READABLE_VALUES_H_
 
