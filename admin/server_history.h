@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

@@ -5,7 +5,7 @@ The gradients are averaged by DistributedDataParallel, with one of its hooks or 
 servers update the parameters (DistributedOptimizer); both read the job file in THINWIRE_CONFIG.
 
 Initial values, the order of the examples, the batches, the schedule and the optimizer are those of thinwire
-(worker/models/layers.cc, worker/sampler.cc, server/core/optimizer): both systems see the same numbers. Rank 0 prints one
+(worker/models/layers.cc, worker/batches/sampler.cc, server/core/optimizer): both systems see the same numbers. Rank 0 prints one
 JSON line per epoch and one at the end. Seconds exclude the tests and begin when all processes are connected.
 """
 
@@ -88,7 +88,7 @@ def seed_sequence(seed, count):
 
 
 def permutation(seed, epoch, count):
-    """Returns the order of COUNT examples in EPOCH (worker/sampler.cc)."""
+    """Returns the order of COUNT examples in EPOCH (worker/batches/sampler.cc)."""
     low = 0xFFFFFFFF
     random = Mt19937_64([seed & low, seed >> 32, epoch & low, epoch >> 32])
     order = list(range(count))

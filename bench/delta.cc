@@ -32,7 +32,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/memory/huge_page_arena.h"
-#include "common/value_hash.h"
+#include "common/model/value_hash.h"
 #include "server/core/publish/delta_publisher.h"
 
 namespace thinwire {

@@ -29,13 +29,13 @@
 #include "absl/time/clock.h"
 #include "client/client.h"
 #include "client/transport/grpc_transport.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
 #include "common/memory/huge_page_arena.h"
-#include "common/status_macros.h"
 #include "common/time/thread_executor.h"
 #include "config/job.h"
 #include "config/job_text.h"
-#include "worker/client_options.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire {
 namespace {

@@ -3,7 +3,7 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire {
 namespace {

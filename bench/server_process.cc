@@ -14,9 +14,9 @@
 #include "proto/grpc_credentials.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
-#include "server/edge/job.h"
-#include "server/edge/job_threads.h"
-#include "server/edge/listener.h"
+#include "server/job/job.h"
+#include "server/job/job_threads.h"
+#include "server/rpc/listener.h"
 
 namespace thinwire {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/clock.h"
 
 namespace thinwire {

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace CLI {
 class App;

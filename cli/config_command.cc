@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "cli/doctor/disk_check.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/time/clock.h"
 #include "config/command_flags.h"
 #include "config/effective.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace CLI {
 class App;

@@ -16,7 +16,7 @@
 #include "cli/process/command_lines.h"
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "config/command_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"

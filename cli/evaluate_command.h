@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/terminal/console.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"
 

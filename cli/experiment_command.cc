@@ -18,7 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/process/command_lines.h"
 #include "cli/terminal/table.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "config/command_flags.h"
 
 namespace thinwire {

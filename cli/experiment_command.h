@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/terminal/console.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace CLI {
 class App;

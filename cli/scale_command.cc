@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/rpc/call_server.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "config/command_flags.h"
 #include "proto/control.pb.h"
 

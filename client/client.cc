@@ -5,8 +5,8 @@
 #include "client/core/client_core.h"
 #include "client/exchange/status_report.h"
 #include "client/replica/replica.h"
+#include "common/base/status_macros.h"
 #include "common/spec/place_tensors.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 

@@ -55,8 +55,8 @@
 #include "client/parts/state_saver.h"
 #include "client/parts/trials.h"
 #include "client/transport/transport.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "common/time/executor.h"
 #include "proto/worker_event.pb.h"
 

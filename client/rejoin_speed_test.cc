@@ -18,8 +18,8 @@
 #include "client/testing/fake_server.h"
 #include "client/testing/grpc_test_server.h"
 #include "client/transport/grpc_transport.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "common/time/thread_executor.h"
 
 namespace thinwire {

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace thinwire {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace thinwire {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/job_spec.h"
 #include "common/spec/rule.h"
 #include "config/places.h"

@@ -20,8 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/terminal/console.h"
-#include "common/exit_code.h"
-#include "common/status_macros.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
 #include "common/time/clock.h"
 #include "common/version/version.h"
 #include "config/help.h"
@@ -40,7 +40,7 @@
 #include "experiments/replay/replay_plan.h"
 #include "server/durable/files.h"
 #include "worker/models/factory.h"
-#include "worker/termination.h"
+#include "worker/process/termination.h"
 
 namespace thinwire::lab {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/schedule_spec.h"
 #include "common/spec/task_spec.h"
@@ -29,11 +29,11 @@
 #include "kernels/number_format.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
-#include "worker/batch_buffer.h"
+#include "worker/batches/batch_buffer.h"
+#include "worker/batches/sampler.h"
 #include "worker/datasets/load.h"
 #include "worker/models/factory.h"
 #include "worker/models/model.h"
-#include "worker/sampler.h"
 
 namespace thinwire {
 namespace {

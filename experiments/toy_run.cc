@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
 
 namespace thinwire {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/tls/identity.h"
 #include "common/tls/peer_certificates.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

@@ -32,7 +32,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "client/client.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/thread_executor.h"
 #include "config/effective.h"
 #include "config/job_text.h"

@@ -5,12 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/options/client_options.h"
-#include "common/ids.h"
-#include "common/status_macros.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
 #include "common/tls/identity.h"
 #include "config/job.h"
 #include "config/job_text.h"
-#include "worker/client_options.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire {
 namespace {

@@ -18,7 +18,7 @@
 #include "client/client.h"
 #include "client/transport/grpc_transport.h"
 #include "common/memory/huge_page_arena.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/time/executor.h"
 #include "proto/grpc_credentials.h"
 #include "python/job_settings.h"

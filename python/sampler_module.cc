@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
-#include "worker/sampler.h"
+#include "worker/batches/sampler.h"
 
 namespace nb = nanobind;
 
@@ -52,9 +52,10 @@ class PySampler {
 
 void AddSampler(nb::module_& module) {
   using namespace nb::literals;  // NOLINT: "name"_a
-  nb::class_<PySampler>(module, "Sampler",
-                        "Which examples a worker takes in which step (worker/sampler.h). All "
-                        "numbers are positive, except the worker's and the seed.")
+  nb::class_<PySampler>(
+      module, "Sampler",
+      "Which examples a worker takes in which step (worker/batches/sampler.h). All "
+      "numbers are positive, except the worker's and the seed.")
       .def(
           "__init__",
           [](PySampler* self, uint64_t example_count, uint32_t worker, uint32_t workers,

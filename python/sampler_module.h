@@ -1,5 +1,5 @@
 // The part of the Python module thinwire._client that deals examples: the class Sampler of
-// worker/sampler.h.
+// worker/batches/sampler.h.
 #ifndef THINWIRE_PYTHON_SAMPLER_MODULE_H_
 #define THINWIRE_PYTHON_SAMPLER_MODULE_H_
 

@@ -1,5 +1,5 @@
 // server: one server process of a job. It reads the job file, serves the job, and shuts down
-// cleanly at a stop signal (common/process_setup.h).
+// cleanly at a stop signal (common/base/process_setup.h).
 #include <glog/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -27,15 +27,15 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
+#include "common/base/ids.h"
+#include "common/base/process_setup.h"
+#include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
-#include "common/ids.h"
 #include "common/memory/available_memory.h"
 #include "common/memory/huge_page_arena.h"
 #include "common/memory/memory_trimmer.h"
-#include "common/process_setup.h"
 #include "common/spec/job_spec.h"
-#include "common/status_macros.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
 #include "common/time/stop_limit.h"
@@ -56,13 +56,13 @@
 #include "server/admin/server_admin.h"
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
-#include "server/edge/job.h"
-#include "server/edge/job_threads.h"
-#include "server/edge/lead/grpc_peers.h"
-#include "server/edge/lead/peers.h"
-#include "server/edge/listener.h"
-#include "server/edge/make_job.h"
-#include "server/edge/stored_state.h"
+#include "server/job/job.h"
+#include "server/job/job_threads.h"
+#include "server/job/make_job.h"
+#include "server/protocols/checkpoints/stored_state.h"
+#include "server/protocols/peers.h"
+#include "server/rpc/grpc_peers.h"
+#include "server/rpc/listener.h"
 
 namespace {
 

@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "proto/control.pb.h"
 #include "server/core/testing/random_events.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/log_format.h"
 #include "server/durable/state_folder.h"
-#include "server/edge/make_job.h"
-#include "worker/client_options.h"
+#include "server/job/make_job.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire::sim {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
-#include "server/edge/model/shard_options.h"
+#include "server/shards/shard_options.h"
 
 namespace thinwire::sim {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "client/encode/residual_file.h"
 #include "client/replica/replica.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/spec/rule.h"
 #include "proto/frame.h"

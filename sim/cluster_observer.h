@@ -13,12 +13,12 @@
 #include "absl/status/status.h"
 #include "client/encode/residual_file.h"
 #include "client/replica/replica.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"
-#include "server/edge/model/shard_observer.h"
+#include "server/shards/shard_observer.h"
 
 namespace thinwire::sim {
 

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
 #include "server/durable/testing/faulty_files.h"
-#include "server/edge/lead/peers.h"
+#include "server/protocols/peers.h"
 
 namespace thinwire::sim {
 

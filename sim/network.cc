@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/memory/byte_chain.h"
-#include "server/edge/session.h"
+#include "server/shards/session.h"
 
 namespace thinwire::sim {
 namespace {

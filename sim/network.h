@@ -21,11 +21,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/transport/transport.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/virtual_time.h"
 #include "proto/frame.h"
-#include "server/edge/job.h"
-#include "server/edge/lead/peers.h"
+#include "server/job/job.h"
+#include "server/protocols/peers.h"
 #include "sim/link_model.h"
 
 namespace thinwire::sim {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/testing/random_events.h"
 #include "sim/cluster.h"

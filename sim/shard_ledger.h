@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"

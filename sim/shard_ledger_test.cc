@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"

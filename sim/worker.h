@@ -18,16 +18,16 @@
 #include "client/exchange/step_listener.h"
 #include "client/options/client_options.h"
 #include "client/transport/transport.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/time/virtual_time.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "sim/cluster_observer.h"
 #include "sim/mutant.h"
-#include "worker/sampler.h"
-#include "worker/trial_tests.h"
+#include "worker/batches/sampler.h"
+#include "worker/trainer/trial_tests.h"
 
 namespace thinwire::sim {
 

@@ -1,7 +1,7 @@
 // Calls every method of a server with mutual TLS as every kind of peer, and compares the result
 // with the table in docs/security.md. The services of the server come from its reflection, so a new
 // method without a row fails this test.
-#include "server/edge/access.h"
+#include "server/rpc/access.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
@@ -29,8 +29,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/process/temp_dir.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/spec/rule.h"
 #include "common/time/clock.h"
@@ -39,11 +39,11 @@
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_credentials.h"
 #include "proto/parameter_service.grpc.pb.h"
-#include "server/edge/job.h"
-#include "server/edge/job_threads.h"
-#include "server/edge/listener.h"
-#include "server/edge/make_job.h"
-#include "server/edge/testing/call_method.h"
+#include "server/job/job.h"
+#include "server/job/job_threads.h"
+#include "server/job/make_job.h"
+#include "server/rpc/listener.h"
+#include "server/rpc/testing/call_method.h"
 #include "tests/test_authority.h"
 
 namespace thinwire {

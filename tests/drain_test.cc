@@ -15,8 +15,8 @@
 
 #include "client/client.h"
 #include "client/options/client_options.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/update/updater.h"
 #include "tests/small_cluster.h"

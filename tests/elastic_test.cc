@@ -21,9 +21,9 @@
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
 #include "proto/control.pb.h"
-#include "server/edge/lead/dealer.h"
+#include "server/protocols/deals/dealer.h"
 #include "tests/small_cluster.h"
-#include "worker/sampler.h"
+#include "worker/batches/sampler.h"
 
 namespace thinwire {
 namespace {

@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/join_tensors.h"
 #include "proto/parameter_service.grpc.pb.h"
-#include "server/edge/job_threads.h"
-#include "server/edge/listener.h"
-#include "server/edge/make_job.h"
+#include "server/job/job_threads.h"
+#include "server/job/make_job.h"
+#include "server/rpc/listener.h"
 
 namespace thinwire {
 namespace {

@@ -15,11 +15,11 @@
 #include "gtest/gtest.h"
 #include "tests/job_server.h"
 #include "tests/small_cluster.h"
-#include "worker/batch_buffer.h"
-#include "worker/events.h"
+#include "worker/batches/batch_buffer.h"
+#include "worker/batches/sampler.h"
 #include "worker/models/factory.h"
-#include "worker/sampler.h"
-#include "worker/trainer.h"
+#include "worker/trainer/events.h"
+#include "worker/trainer/trainer.h"
 
 namespace thinwire {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "client/client.h"
 #include "client/encode/gradient.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"

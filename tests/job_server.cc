@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "server/edge/session.h"
+#include "server/shards/session.h"
 
 namespace thinwire {
 namespace {

@@ -13,7 +13,7 @@
 #include "client/testing/in_process_transport.h"
 #include "common/time/clock.h"
 #include "common/time/thread_executor.h"
-#include "server/edge/job.h"
+#include "server/job/job.h"
 
 namespace thinwire {
 

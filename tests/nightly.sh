@@ -108,8 +108,7 @@ fuzz() {
 # .ci/run does the same with common/, kernels/ and server/core/, and with the tests of decoders that build in a few minutes.
 sanitizers() {
   local count
-  bazel test --keep_going --config=asan --config=ubsan -- //proto/... //config/... //server/durable/... //server/edge/... \
-    //client/... || return 1
+  bazel test --keep_going --config=asan --config=ubsan -- //proto/... //config/... //server/... //client/... || return 1
   count=$(grep -cE '^//\S+ +(\(cached\) )?PASSED' "$logs/sanitizers")
   echo "$count test programs"
   [ "$count" -gt 0 ]

@@ -11,7 +11,7 @@ import unittest
 
 # Folders with code that reads bytes of a peer, a user or a file. .ci/run runs all tests of common, kernels and server/core
 # with sanitizers, so they need no tag.
-FOLDERS = ("proto", "config", "server/durable", "server/edge", "client", "worker/datasets")
+FOLDERS = ("proto", "config", "server/durable", "server/job", "server/rpc", "server/shards", "client", "worker/datasets")
 
 # Maps decoders that no tagged test calls itself to the decoder that calls them.
 EXEMPT = {

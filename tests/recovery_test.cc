@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 #include "tests/daemons.h"
 
 namespace thinwire {

@@ -10,7 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/client.h"
 #include "client/testing/in_process_transport.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "tests/small_cluster.h"

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/rpc/server_calls.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/tls/authority.h"
 #include "common/tls/certificate.h"
 #include "common/tls/identity.h"

@@ -12,8 +12,8 @@
 #include "client/encode/worker_folder.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
-#include "server/edge/direct_peers.h"
-#include "server/edge/lead/peers.h"
+#include "server/job/testing/direct_peers.h"
+#include "server/protocols/peers.h"
 
 namespace thinwire {
 namespace {

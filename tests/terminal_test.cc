@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 #include "tests/daemons.h"
 
 namespace thinwire {

@@ -1,6 +1,6 @@
 // worker: the program of a worker process. It reads the job file, loads the data and the model, and
 // trains with the servers. Events are written to standard output (docs/training.md), and messages
-// to standard error. Exit codes: common/exit_code.h.
+// to standard error. Exit codes: common/base/exit_code.h.
 #include <glog/logging.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -16,12 +16,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
+#include "common/base/ids.h"
+#include "common/base/process_setup.h"
+#include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
-#include "common/ids.h"
-#include "common/process_setup.h"
 #include "common/spec/job_spec.h"
-#include "common/status_macros.h"
 #include "common/time/clock.h"
 #include "common/time/thread_executor.h"
 #include "common/time/trace.h"
@@ -34,15 +34,15 @@
 #include "config/job_text.h"
 #include "config/man_page.h"
 #include "proto/worker_event.pb.h"
-#include "worker/events.h"
 #include "worker/models/factory.h"
-#include "worker/setup.h"
-#include "worker/termination.h"
-#include "worker/train.h"
-#include "worker/trainer.h"
-#include "worker/worker_admin.h"
-#include "worker/worker_flags.h"
-#include "worker/worker_summary.h"
+#include "worker/process/setup.h"
+#include "worker/process/termination.h"
+#include "worker/process/train.h"
+#include "worker/process/worker_admin.h"
+#include "worker/process/worker_flags.h"
+#include "worker/process/worker_summary.h"
+#include "worker/trainer/events.h"
+#include "worker/trainer/trainer.h"
 
 namespace thinwire {
 namespace {

@@ -10,12 +10,12 @@
 
 #include "client/encode/codec_speed.h"
 #include "client/options/client_options.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
 #include "common/codec/table.h"
 #include "common/memory/byte_chain.h"
 #include "common/spec/job_spec.h"
-#include "common/status_macros.h"
 #include "config/applicability.h"
 #include "config/job.h"
 #include "proto/job.pb.h"

@@ -4,9 +4,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
-#include "common/partition.h"
-#include "common/status_macros.h"
+#include "common/model/partition.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/reshard.h"
 #include "server/durable/state_folder.h"

@@ -9,7 +9,7 @@
 
 #include "cli/rpc/server_flags.h"
 #include "cli/terminal/console.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace CLI {
 class App;

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/median.h"
-#include "common/status_macros.h"
+#include "common/base/median.h"
+#include "common/base/status_macros.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/probe.grpc.pb.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/rpc/fake_control_server.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/probe.grpc.pb.h"
 
 namespace thinwire {

@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/ids.h"
-#include "common/status_macros.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
 #include "config/job_text.h"
 
 namespace thinwire {

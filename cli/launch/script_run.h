@@ -19,11 +19,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "cli/launch/ssh_hosts.h"
+#include "cli/hosts/ssh_hosts.h"
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "cli/terminal/console.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 #include "common/time/clock.h"
 
 namespace thinwire {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire {
 

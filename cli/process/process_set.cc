@@ -12,8 +12,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "common/process_setup.h"
-#include "common/status_macros.h"
+#include "common/base/process_setup.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 namespace {

@@ -5,7 +5,7 @@
 //   log       a line of a child's standard error, which is also appended to a file; it follows the
 //             lines of the child's standard output that were written before it
 //   exit      the end of a child; no event of this child follows
-//   signal    this process received a stop signal (common/process_setup.h)
+//   signal    this process received a stop signal (common/base/process_setup.h)
 #ifndef THINWIRE_CLI_PROCESS_PROCESS_SET_H_
 #define THINWIRE_CLI_PROCESS_PROCESS_SET_H_
 
@@ -23,7 +23,7 @@
 
 namespace thinwire {
 
-// Signals receives stop signals (common/process_setup.h) and SIGCHLD through a file descriptor
+// Signals receives stop signals (common/base/process_setup.h) and SIGCHLD through a file descriptor
 // instead of a signal handler, so that poll() can wait for signals. Not thread-safe.
 class Signals {
  public:

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/grpc_credentials.h"
 
 namespace grpc {

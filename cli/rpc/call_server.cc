@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/rpc/call_error.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_credentials.h"
 

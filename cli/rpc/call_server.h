@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/rpc/server_flags.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

@@ -14,9 +14,9 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "cli/rpc/call_error.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
-#include "common/ids.h"
-#include "common/status_macros.h"
 #include "proto/control.grpc.pb.h"
 
 namespace thinwire {

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace thinwire {
 

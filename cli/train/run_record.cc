@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 #include "proto/counters.h"
 
 namespace thinwire {

@@ -13,7 +13,7 @@
 
 #include "admin/job_summary.h"
 #include "cli/process/process.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
 #include "proto/precision.pb.h"
 #include "proto/worker_event.pb.h"

@@ -12,8 +12,8 @@
 #include "admin/server_json.h"
 #include "admin/server_page.h"
 #include "admin/status_table.h"
-#include "common/ids.h"
-#include "common/status_macros.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
 #include "common/spec/rule.h"
-#include "common/status_macros.h"
 #include "config/job.h"
 #include "proto/worker_event_json.h"
 

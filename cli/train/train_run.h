@@ -34,7 +34,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "cli/launch/ssh_hosts.h"
+#include "cli/hosts/ssh_hosts.h"
 #include "cli/process/command_lines.h"
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
@@ -44,7 +44,7 @@
 #include "cli/train/report.h"
 #include "cli/train/run_summary.h"
 #include "cli/train/train_admin.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 #include "common/time/clock.h"
 #include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"

@@ -12,8 +12,8 @@
 #include "client/encode/push_schedule.h"
 #include "client/encode/shard_encoder.h"
 #include "client/transport/join_leave.h"
-#include "common/status_macros.h"
-#include "common/value_hash.h"
+#include "common/base/status_macros.h"
+#include "common/model/value_hash.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {

@@ -15,8 +15,8 @@
 #include "client/encode/residual_file.h"
 #include "client/encode/worker_folder.h"
 #include "client/options/client_options.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "proto/control.pb.h"
 
 namespace thinwire::client {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
-#include "common/status_macros.h"
 
 namespace thinwire::client {
 

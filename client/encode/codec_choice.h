@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "common/codec/table.h"
+#include "common/model/tensor_kind.h"
 #include "common/spec/push_spec.h"
-#include "common/tensor_kind.h"
 
 namespace thinwire::client {
 

@@ -12,11 +12,11 @@
 #include "client/encode/shard_encoder.h"
 #include "client/replica/host_parameters.h"
 #include "client/replica/parameter_memory.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
 #include "common/memory/byte_chain.h"
-#include "common/partition.h"
-#include "common/status_macros.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 namespace {

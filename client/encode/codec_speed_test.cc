@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "client/encode/codec_speed.h"
-#include "common/status_macros.h"
-#include "common/tensor_kind.h"
+#include "common/base/status_macros.h"
+#include "common/model/tensor_kind.h"
 
 namespace thinwire::client {
 namespace {

@@ -2,7 +2,7 @@
 // measures the cost of the candidate codecs on this machine. A WireMeter measures the network's
 // goodput in every step. The rule of codec_choice.h then chooses the codec.
 //
-// All shards of a kind (common/tensor_kind.h) use one codec. Kinds that contain no tensor of the
+// All shards of a kind (common/model/tensor_kind.h) use one codec. Kinds that contain no tensor of the
 // model are omitted.
 #ifndef THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 #define THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
@@ -17,9 +17,9 @@
 #include "client/encode/device.h"
 #include "client/encode/wire_meter.h"
 #include "client/options/client_options.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/time/clock.h"
 
 namespace thinwire::client {

@@ -12,7 +12,7 @@
 #include "client/encode/shard_encoder.h"
 #include "client/options/client_options.h"
 #include "client/replica/parameter_memory.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire {
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire {
 

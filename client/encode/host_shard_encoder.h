@@ -15,11 +15,11 @@
 #include "client/encode/momentum_correction.h"
 #include "client/encode/shard_encoder.h"
 #include "client/options/client_options.h"
+#include "common/base/ids.h"
 #include "common/codec/error_feedback.h"
-#include "common/ids.h"
 #include "common/memory/buffer_pool.h"
 #include "common/memory/byte_chain.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 

@@ -11,7 +11,7 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 namespace {

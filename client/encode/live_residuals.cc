@@ -18,8 +18,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
-#include "common/status_macros.h"
 #include "kernels/finite.h"
 
 namespace thinwire::client {

@@ -41,8 +41,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/residual_file.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 

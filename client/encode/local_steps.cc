@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/adam_step.h"
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
+#include "common/model/adam_step.h"
 #include "kernels/arithmetic.h"
 #include "kernels/update/update_adam.h"
 #include "kernels/update/update_momentum.h"

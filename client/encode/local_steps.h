@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/spec/local_steps_spec.h"
 
 namespace thinwire::client {

@@ -36,9 +36,9 @@
 #include "client/encode/residual_file.h"
 #include "client/encode/shard_encoder.h"
 #include "client/options/client_options.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {

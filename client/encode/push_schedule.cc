@@ -1,8 +1,8 @@
 #include "client/encode/push_schedule.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
-#include "common/tensor_kind.h"
+#include "common/base/status_macros.h"
+#include "common/model/tensor_kind.h"
 
 namespace thinwire::client {
 namespace {

@@ -1,5 +1,5 @@
 // PushSchedule: the push codec of each step. A run may use another codec at its beginning, and a
-// sparse codec may begin with a higher density (common/density_warmup.h, docs/sparse_training.md).
+// sparse codec may begin with a higher density (common/codec/sparse/density_warmup.h, docs/sparse_training.md).
 //
 //   progress t = step / planned steps             codec
 //   t < first_part                                warmup.first
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/spec/push_spec.h"
 
 namespace thinwire {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/encode/checked_file.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "kernels/finite.h"
 
 namespace thinwire::client {

@@ -22,9 +22,9 @@
 #include "absl/status/statusor.h"
 #include "client/encode/encoding_error.h"
 #include "client/encode/gradient.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
-#include "common/ids.h"
 #include "common/memory/byte_chain.h"
 
 namespace thinwire::client {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire::client {
 namespace {

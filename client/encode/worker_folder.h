@@ -16,7 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire::client {
 

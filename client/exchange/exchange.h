@@ -25,7 +25,7 @@
 #include "client/exchange/read_path.h"
 #include "client/exchange/server_link.h"
 #include "client/exchange/server_liveness.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/task_scope.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"

@@ -13,7 +13,7 @@
 #include "client/options/client_options.h"
 #include "client/replica/replica.h"
 #include "client/transport/transport.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/time/executor.h"
 
 namespace thinwire::client {

@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 #include "client/encode/push_encoder.h"
 #include "client/exchange/status_report.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "proto/frame.h"
 #include "proto/worker_event.pb.h"
 

@@ -35,7 +35,7 @@
 #include "client/exchange/server_link.h"
 #include "client/exchange/step_gradients.h"
 #include "client/exchange/step_verdicts.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/task_scope.h"
 #include "proto/frame.h"
 

@@ -17,7 +17,7 @@
 #include "client/exchange/exchange_parts.h"
 #include "client/exchange/gtopk_returns.h"
 #include "client/exchange/server_link.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/log_limit.h"
 #include "proto/frame.h"
 

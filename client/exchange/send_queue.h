@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "client/replica/replica.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 namespace {

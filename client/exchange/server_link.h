@@ -52,7 +52,7 @@
 #include "client/exchange/send_queue.h"
 #include "client/exchange/server_liveness.h"
 #include "client/transport/backoff.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/time/log_limit.h"
 #include "common/time/task_scope.h"

@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/options/client_options.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
 #include "proto/counters.h"
 #include "proto/frame.h"

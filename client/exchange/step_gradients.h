@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "client/encode/gradient.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 

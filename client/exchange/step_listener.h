@@ -3,7 +3,7 @@
 #define THINWIRE_CLIENT_EXCHANGE_STEP_LISTENER_H_
 
 #include "absl/status/status.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire::client {
 

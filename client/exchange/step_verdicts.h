@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire::client {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/low_rank/power_sgd.h"
-#include "common/status_macros.h"
 #include "kernels/cuda/ops/write_bytes.h"
 
 namespace thinwire::client::gpu {

@@ -22,7 +22,7 @@
 #include "client/gpu/sparse_encode.h"
 #include "common/codec/codec.h"
 #include "common/codec/table.h"
-#include "common/matrix_run.h"
+#include "common/model/matrix_run.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"

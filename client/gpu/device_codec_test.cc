@@ -10,7 +10,7 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
-#include "common/matrix_run.h"
+#include "common/model/matrix_run.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/ops/twin_cases.h"
 #include "kernels/cuda/runtime/cuda_fixture.h"

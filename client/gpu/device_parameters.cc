@@ -7,8 +7,8 @@
 #include "client/gpu/device_status.h"
 #include "client/replica/host_parameters.h"
 #include "client/replica/shard_values.h"
-#include "common/status_macros.h"
-#include "common/value_hash.h"
+#include "common/base/status_macros.h"
+#include "common/model/value_hash.h"
 
 namespace thinwire::client::gpu {
 

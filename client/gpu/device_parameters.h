@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "client/gpu/payload_stage.h"
 #include "client/replica/parameter_memory.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"

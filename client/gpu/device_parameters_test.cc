@@ -6,7 +6,7 @@
 #include "client/replica/replica.h"
 #include "common/codec/codec.h"
 #include "common/codec/delta/ulp_delta.h"
-#include "common/value_hash.h"
+#include "common/model/value_hash.h"
 #include "kernels/cuda/ops/twin_cases.h"
 #include "kernels/cuda/runtime/cuda_fixture.h"
 #include "proto/parameter_service.pb.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/gpu/device_status.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
-#include "common/matrix_run.h"
-#include "common/status_macros.h"
+#include "common/model/matrix_run.h"
 #include "kernels/cuda/ops/accumulate_momentum.h"
 #include "kernels/cuda/ops/sparse.h"
 

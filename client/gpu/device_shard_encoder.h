@@ -29,7 +29,7 @@
 #include "client/gpu/payload_stage.h"
 #include "client/options/client_options.h"
 #include "common/memory/buffer_pool.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"

@@ -8,7 +8,7 @@
 #include "client/gpu/device_parameters.h"
 #include "client/gpu/device_shard_encoder.h"
 #include "client/gpu/device_status.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "kernels/cuda/runtime/device.h"
 
 namespace thinwire {

@@ -2,7 +2,7 @@
 
 #include "client/gpu/device_segments.h"
 #include "client/gpu/device_status.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "kernels/cuda/ops/arithmetic.h"
 #include "kernels/cuda/ops/finite.h"
 #include "kernels/cuda/ops/reductions.h"

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "common/spec/group_spec.h"
 #include "common/spec/push_spec.h"
 #include "common/time/trace.h"

@@ -18,8 +18,8 @@
 #include "client/options/client_options.h"
 #include "client/transport/stop_signal.h"
 #include "client/transport/transport.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "common/time/executor.h"
 
 namespace thinwire::client {

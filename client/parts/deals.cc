@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/exchange/deal_book.h"
 #include "client/exchange/status_report.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire::client {
 

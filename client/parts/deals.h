@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/parts/core_thread.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
 
 namespace thinwire::client {

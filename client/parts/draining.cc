@@ -7,8 +7,8 @@
 #include "client/encode/push_encoder.h"
 #include "client/exchange/exchange.h"
 #include "client/exchange/status_report.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
-#include "common/status_macros.h"
 
 namespace thinwire::client {
 

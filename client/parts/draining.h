@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/parts/core_thread.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire::client {
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/parts/core_thread.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire::client {
 

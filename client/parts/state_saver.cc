@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/encode/push_encoder.h"
 #include "client/exchange/status_report.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire::client {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "client/parts/core_thread.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/precision.pb.h"
 
 namespace thinwire::client {

@@ -7,7 +7,7 @@
 
 #include "client/replica/shard_values.h"
 #include "common/codec/codec.h"
-#include "common/value_hash.h"
+#include "common/model/value_hash.h"
 #include "kernels/copy_past_cache.h"
 
 namespace thinwire::client {

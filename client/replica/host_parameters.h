@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "client/replica/parameter_memory.h"
 #include "common/memory/float_array.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/codec/payload.h"
-#include "common/ids.h"
 #include "common/memory/byte_chain.h"
 
 namespace thinwire::client {

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/replica/host_parameters.h"
+#include "common/base/status_macros.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/codec/payload.h"
-#include "common/status_macros.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {

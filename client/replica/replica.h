@@ -21,9 +21,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/replica/parameter_memory.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/memory/byte_chain.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {

@@ -10,7 +10,7 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/delta/ulp_delta.h"
-#include "common/value_hash.h"
+#include "common/model/value_hash.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::client {
 

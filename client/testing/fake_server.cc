@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
-#include "common/tensor_kind.h"
+#include "common/model/tensor_kind.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {

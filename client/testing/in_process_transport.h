@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/transport/transport.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/time/executor.h"
 #include "common/time/thread_executor.h"

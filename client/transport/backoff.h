@@ -10,7 +10,7 @@
 #include <random>
 
 #include "absl/time/time.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire::client {
 

@@ -21,7 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/transport/transport.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/control.pb.h"
 #include "proto/grpc_credentials.h"
 

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "client/options/client_options.h"
 #include "client/transport/transport.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "proto/control.pb.h"
 
 namespace thinwire::client {

@@ -33,7 +33,7 @@
 #include "client/transport/backoff.h"
 #include "client/transport/leaving.h"
 #include "client/transport/transport.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/executor.h"
 #include "common/time/task_scope.h"
 #include "proto/control.pb.h"

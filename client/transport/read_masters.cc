@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/transport/backoff.h"
 #include "client/transport/join_leave.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire::client {
 namespace {

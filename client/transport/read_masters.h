@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "client/transport/stop_signal.h"
 #include "client/transport/transport.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/time/clock.h"
 #include "proto/control.pb.h"
 

@@ -1,6 +1,6 @@
 #include "common/codec/codec.h"
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 

@@ -19,8 +19,8 @@
 #include <span>
 
 #include "common/codec/codec.h"
-#include "common/matrix_run.h"
 #include "common/memory/float_array.h"
+#include "common/model/matrix_run.h"
 
 namespace thinwire {
 

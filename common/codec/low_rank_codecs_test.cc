@@ -10,7 +10,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
 #include "common/codec/error_feedback.h"
-#include "common/matrix_run.h"
+#include "common/model/matrix_run.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/low_rank/low_rank_payload.h"
 #include "common/codec/table.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire {
 

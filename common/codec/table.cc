@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codebook/codebook_encoder.h"
 #include "common/codec/codebook/codebook_formats.h"
 #include "common/codec/dense/dense.h"
 #include "common/codec/low_rank/power_sgd.h"
 #include "common/codec/sparse/sparse_encoders.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {

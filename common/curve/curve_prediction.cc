@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "common/median.h"
+#include "common/base/median.h"
 
 namespace thinwire {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/ids.h"
 #include "common/codec/table.h"
-#include "common/ids.h"
 #include "common/spec/group_spec.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/publish_options.h"
@@ -55,7 +55,7 @@ struct JobSpec {
   // with PULL_CODEC.
   std::optional<PublishOptions> publish;
   CodecId pull_codec = CodecId::kFp32;
-  uint64_t shard_size = 0;  // most values in a shard; 0: the default of common/partition.h
+  uint64_t shard_size = 0;  // most values in a shard; 0: the default of common/model/partition.h
   TaskSpec task;
   absl::Duration silence = absl::Seconds(10);  // a worker exits if a server is silent this long
   RecoverySpec recovery;

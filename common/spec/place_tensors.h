@@ -6,7 +6,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "common/spec/group_spec.h"
 
 namespace thinwire {

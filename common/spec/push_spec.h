@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
+#include "common/codec/sparse/density_warmup.h"
 #include "common/codec/table.h"
-#include "common/density_warmup.h"
-#include "common/tensor_kind.h"
+#include "common/model/tensor_kind.h"
 #include "common/text/problems.h"
 
 namespace thinwire {

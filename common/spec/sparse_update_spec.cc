@@ -1,6 +1,6 @@
 #include "common/spec/sparse_update_spec.h"
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire {
 

@@ -13,7 +13,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "common/density_warmup.h"
+#include "common/codec/sparse/density_warmup.h"
 #include "common/text/problems.h"
 
 namespace thinwire {

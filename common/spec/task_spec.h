@@ -36,7 +36,7 @@ std::ostream& operator<<(std::ostream& out, Precision precision);
 inline constexpr float kLargestLossScale = 0x1p24f;
 
 // How a worker scales its loss so that small gradients of a backward pass in low precision do not
-// become 0 (Micikevicius et al. 2018, section 3.2). worker/loss_scale.h applies it.
+// become 0 (Micikevicius et al. 2018, section 3.2). worker/trainer/loss_scale.h applies it.
 struct LossScaling {
   float first = 65536;       // the initial loss scale, a power of two from 1 to `largest`
   uint64_t interval = 2000;  // consecutive steps without overflow after which the scale doubles

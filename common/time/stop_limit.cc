@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 
 namespace thinwire {
 

@@ -1,7 +1,7 @@
 #include "common/time/stop_limit.h"
 
 #include "absl/synchronization/notification.h"
-#include "common/exit_code.h"
+#include "common/base/exit_code.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

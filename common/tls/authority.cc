@@ -12,8 +12,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
-#include "common/status_macros.h"
 #include "common/tls/certificate.h"
 #include "common/tls/openssl_pointers.h"
 

@@ -8,8 +8,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "common/files/read_file.h"
-#include "common/status_macros.h"
 #include "common/tls/openssl_pointers.h"
 
 namespace thinwire {

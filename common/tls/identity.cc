@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/text/quoted.h"
 
 namespace thinwire {

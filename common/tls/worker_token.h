@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/text/problems.h"
 #include "kernels/mix_bits.h"
 

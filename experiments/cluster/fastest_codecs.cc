@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "client/encode/codec_choice.h"
-#include "common/ids.h"
-#include "common/tensor_kind.h"
+#include "common/base/ids.h"
+#include "common/model/tensor_kind.h"
 #include "experiments/cluster/codec_costs.h"
 
 namespace thinwire::lab {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "experiments/cluster/run.h"
 
 namespace thinwire::lab {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace thinwire::lab {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "experiments/cluster/run.h"
-#include "worker/sampler.h"
+#include "worker/batches/sampler.h"
 
 namespace thinwire::lab {
 namespace {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "client/encode/push_schedule.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/executor.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"

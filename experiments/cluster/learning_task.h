@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "proto/control.pb.h"
-#include "worker/sampler.h"
+#include "worker/batches/sampler.h"
 
 namespace thinwire::lab {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/executor.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/task_pool.h"

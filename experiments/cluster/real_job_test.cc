@@ -21,12 +21,12 @@
 #include "common/time/thread_executor.h"
 #include "experiments/cluster/run.h"
 #include "experiments/cluster/testing/quadratic_task.h"
-#include "server/edge/direct_peers.h"
-#include "server/edge/job.h"
-#include "server/edge/job_threads.h"
-#include "server/edge/make_job.h"
+#include "server/job/job.h"
+#include "server/job/job_threads.h"
+#include "server/job/make_job.h"
+#include "server/job/testing/direct_peers.h"
 #include "tests/job_server.h"
-#include "worker/client_options.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {

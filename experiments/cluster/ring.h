@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/links.h"

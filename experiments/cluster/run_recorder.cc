@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "client/replica/shard_values.h"
+#include "common/base/median.h"
+#include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
-#include "common/median.h"
-#include "common/status_macros.h"
 #include "server/core/update/gradient_noise.h"
 
 namespace thinwire::lab {

@@ -18,8 +18,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "experiments/cluster/learning_task.h"
 #include "experiments/cluster/task_pool.h"
 #include "proto/experiment.pb.h"

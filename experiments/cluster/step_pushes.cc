@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "client/encode/gradient.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "kernels/reductions.h"
 
 namespace thinwire::lab {
@@ -38,7 +38,7 @@ absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worke
     ASSIGN_OR_RETURN(const GradientResult result,
                      task.Gradient(worker, step, i, parameters, gradient));
     if (result.examples == 0) break;
-    // A local step whose gradient is not finite is skipped, as in worker/trainer.cc.
+    // A local step whose gradient is not finite is skipped, as in worker/trainer/trainer.cc.
     if (!local.Apply(parameters, gradient)) continue;
     sum.loss_sum += result.loss_sum;
     sum.examples += result.examples;

@@ -1,5 +1,5 @@
 // The work of a worker in one step: the gradient, or the difference of local steps, clipped and
-// encoded as one push per shard, as worker/trainer.cc and client/exchange do it. Runs on a thread
+// encoded as one push per shard, as worker/trainer/trainer.cc and client/exchange do it. Runs on a thread
 // of the TaskPool.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
@@ -11,8 +11,8 @@
 #include "client/encode/local_steps.h"
 #include "client/encode/push_encoder.h"
 #include "client/exchange/gtopk_returns.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "experiments/cluster/learning_task.h"
 #include "proto/frame.h"
 

@@ -1,6 +1,6 @@
 #include "experiments/cluster/task_pool.h"
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire::lab {
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/codec/payload.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::lab {
 

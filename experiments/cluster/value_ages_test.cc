@@ -6,7 +6,7 @@
 
 #include "common/codec/codec.h"
 #include "common/memory/byte_chain.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 
 namespace thinwire::lab {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/ids.h"
-#include "common/partition.h"
-#include "common/status_macros.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
+#include "common/model/partition.h"
 #include "common/text/problems.h"
 #include "experiments/cluster/links.h"
 #include "experiments/efficiency/exchange_times.h"

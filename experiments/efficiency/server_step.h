@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "experiments/cluster/links.h"
 
 namespace thinwire::lab {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/spec/publish_options.h"
 #include "kernels/mix_bits.h"

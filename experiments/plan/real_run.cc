@@ -14,8 +14,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/process/process.h"
+#include "common/base/status_macros.h"
 #include "common/files/read_file.h"
-#include "common/status_macros.h"
 #include "experiments/plan/results.h"
 
 namespace thinwire::lab {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "experiments/cluster/run.h"
-#include "worker/termination.h"
+#include "worker/process/termination.h"
 
 namespace thinwire::lab {
 

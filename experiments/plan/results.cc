@@ -20,9 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
 #include "common/files/read_file.h"
-#include "common/status_macros.h"
 #include "common/text/quoted.h"
 #include "experiments/plan/experiment_check.h"
 

@@ -9,20 +9,20 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
 #include "common/files/read_file.h"
-#include "common/status_macros.h"
 #include "experiments/plan/synthetic_task.h"
-#include "worker/batch_buffer.h"
+#include "worker/batches/batch_buffer.h"
+#include "worker/batches/sampler.h"
 #include "worker/models/factory.h"
 #include "worker/models/model.h"
-#include "worker/sampler.h"
 
 namespace thinwire::lab {
 namespace {
 
 // The number of batches from which Test() computes the running moments of batch normalization, as a
-// worker that joins a running job does (worker/trainer.cc).
+// worker that joins a running job does (worker/trainer/trainer.cc).
 constexpr uint64_t kBufferBatches = 50;
 
 // Parts that the tasks of all threads share.

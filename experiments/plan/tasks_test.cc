@@ -16,9 +16,9 @@
 #include "config/job.h"
 #include "config/job_text.h"
 #include "experiments/cluster/task_pool.h"
-#include "worker/batch_buffer.h"
+#include "worker/batches/batch_buffer.h"
+#include "worker/batches/sampler.h"
 #include "worker/models/factory.h"
-#include "worker/sampler.h"
 
 namespace thinwire::lab {
 namespace {

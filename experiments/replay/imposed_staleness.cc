@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "client/replica/host_parameters.h"
+#include "common/base/status_macros.h"
 #include "common/codec/payload.h"
 #include "common/spec/place_tensors.h"
-#include "common/status_macros.h"
 #include "experiments/cluster/compute_times.h"
 #include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/task_pool.h"
@@ -19,8 +19,8 @@
 #include "experiments/replay/replay_worker.h"
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
-#include "server/edge/model/shard_options.h"
-#include "worker/client_options.h"
+#include "server/shards/shard_options.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {

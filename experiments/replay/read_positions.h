@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "experiments/replay/recording.h"
 #include "server/core/shard.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/job_spec.h"
 #include "server/core/shard.h"
 

@@ -8,12 +8,12 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "config/job.h"
 #include "server/durable/event_log.h"
 #include "server/durable/log_record.h"
 #include "server/durable/state_folder.h"
-#include "server/edge/model/convert.h"
+#include "server/shards/convert.h"
 
 namespace thinwire::lab {
 namespace {

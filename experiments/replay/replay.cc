@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/payload.h"
 #include "common/spec/place_tensors.h"
-#include "common/status_macros.h"
 #include "common/text/problems.h"
 #include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/task_pool.h"
@@ -23,8 +23,8 @@
 #include "experiments/replay/replay_worker.h"
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
-#include "server/edge/model/shard_options.h"
-#include "worker/client_options.h"
+#include "server/shards/shard_options.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {
@@ -297,13 +297,14 @@ Step Replay::FinishedSteps() const {
 absl::StatusOr<RunResult> Replay::Run() {
   std::vector<const Shard*> shards;
   for (const ReplayShard& replayed : shards_) shards.push_back(replayed.shard.get());
-  RunRecorder record({.worker_count = spec_.job.rule.workers,
-                      .examples = recording_.planned_examples,
-                      .tests = spec_.tests,
-                      .finished_steps = [this] { return FinishedSteps(); }},
-                     recording_.partition, shards,
-                     [] { return absl::ZeroDuration(); },  // a recording has no times
-                     pool_);
+  RunRecorder record(
+      {.worker_count = spec_.job.rule.workers,
+       .examples = recording_.planned_examples,
+       .tests = spec_.tests,
+       .finished_steps = [this] { return FinishedSteps(); }},
+      recording_.partition, shards,
+      [] { return absl::ZeroDuration(); },  // a recording has no times
+      pool_);
   record_ = &record;
   const absl::Status status = RunEvents(record);
   // The pool must not compute for workers that are gone.

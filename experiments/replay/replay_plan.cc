@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
-#include "common/status_macros.h"
 #include "config/field_flags.h"
 #include "config/job.h"
 #include "config/places.h"

@@ -28,11 +28,11 @@
 #include "kernels/mix_bits.h"
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
-#include "server/edge/direct_peers.h"
-#include "server/edge/job_threads.h"
-#include "server/edge/make_job.h"
+#include "server/job/job_threads.h"
+#include "server/job/make_job.h"
+#include "server/job/testing/direct_peers.h"
 #include "tests/job_server.h"
-#include "worker/client_options.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "client/replica/shard_values.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "experiments/cluster/step_pushes.h"
 
 namespace thinwire::lab {

@@ -13,7 +13,7 @@ import sys
 import page
 import results
 
-USAGE, CONFIGURATION = 64, 78  # common/exit_code.h
+USAGE, CONFIGURATION = 64, 78  # common/base/exit_code.h
 
 
 def main(arguments):

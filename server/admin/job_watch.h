@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "admin/server_history.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/clock.h"
 #include "proto/control.pb.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "proto/grpc_credentials.h"
 #include "server/admin/job_watch.h"
 

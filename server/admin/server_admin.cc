@@ -11,7 +11,7 @@
 #include "admin/server_json.h"
 #include "admin/server_metrics.h"
 #include "admin/server_page.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 

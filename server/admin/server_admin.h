@@ -18,7 +18,7 @@
 #include "absl/time/time.h"
 #include "admin/http_server.h"
 #include "admin/server_history.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/time/clock.h"
 #include "server/admin/job_watch.h"
 

@@ -8,7 +8,7 @@
 #include <ostream>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {

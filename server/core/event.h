@@ -1,7 +1,7 @@
 // Event is one input of a shard. A shard's state depends on the sequence of its events and on
 // nothing else, so replays and simulated clusters drive a shard by passing events to Shard::Apply.
 //
-// server/edge validates all events. REQUIRES: in every event that names a worker, worker <
+// server/shards validates all events. REQUIRES: in every event that names a worker, worker <
 // Rule::max_workers; steps and numbers of examples are within the limits below.
 #ifndef THINWIRE_SERVER_CORE_EVENT_H_
 #define THINWIRE_SERVER_CORE_EVENT_H_
@@ -10,8 +10,8 @@
 #include <ostream>
 #include <variant>
 
+#include "common/base/ids.h"
 #include "common/codec/payload.h"
-#include "common/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/read_form.h"
 

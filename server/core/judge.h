@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/staleness_spec.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"

@@ -11,8 +11,8 @@
 #include <optional>
 #include <ostream>
 
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 
 namespace thinwire {
 

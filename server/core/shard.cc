@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/status_macros.h"
 #include "server/core/judge.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/publish/publisher.h"
@@ -23,7 +23,7 @@
 namespace thinwire {
 namespace {
 
-// An upper bound of the size of a shard's objects without arrays, including those of server/edge.
+// An upper bound of the size of a shard's objects without arrays, including those of server/shards.
 constexpr uint64_t kFixedBytes = 4096;
 
 // The noise of the gradients is measured in one of this many rounds, because a measurement decodes

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/spec/rule.h"
 #include "common/spec/staleness_spec.h"
@@ -70,7 +70,7 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // Applies EVENT and returns its effects. Never fails, because server/edge validates events.
+  // Applies EVENT and returns its effects. Never fails, because server/shards validates events.
   Effects Apply(const Event& event);
 
   // Returns the parameters of version(), encoded with a dense codec. Calls with the same version

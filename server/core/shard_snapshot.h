@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/event.h"
 #include "server/core/publish/delta_publisher.h"

@@ -21,7 +21,7 @@
 
 #include "absl/base/macros.h"
 #include "absl/status/status.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "server/core/effects.h"
 #include "server/core/read_form.h"
 

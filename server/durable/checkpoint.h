@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/recovery_spec.h"
 #include "proto/checkpoint.pb.h"
 #include "server/durable/checkpoint_format.h"

@@ -10,11 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/files/crc32c.h"
 #include "common/files/safetensors.h"
 #include "common/memory/array_bytes.h"
-#include "common/status_macros.h"
 #include "kernels/finite.h"
 #include "proto/deal_check.h"
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/memory/byte_chain.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/control.pb.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/status_macros.h"
 #include "common/memory/byte_chain.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/time/thread_executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

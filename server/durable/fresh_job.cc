@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
-#include "common/partition.h"
-#include "common/status_macros.h"
+#include "common/model/partition.h"
 #include "common/text/quoted.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/group_updates.h"

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/status_macros.h"
 #include "proto/deal_check.h"
 #include "proto/frame.h"
 #include "proto/parsed_bytes.h"

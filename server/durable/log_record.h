@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"

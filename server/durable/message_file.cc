@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/memory/array_bytes.h"
 #include "common/memory/byte_chain.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 

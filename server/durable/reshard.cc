@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "common/codec/sparse/index_list.h"
 #include "common/memory/array_bytes.h"
-#include "common/status_macros.h"
 #include "proto/join_tensors.h"
 
 namespace thinwire {

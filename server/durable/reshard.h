@@ -1,7 +1,7 @@
 // Reshard turns the checkpoints of a job into those of the same job with another number of servers
 // or another shard size.
 //
-//   masters, slots, average, last, remainder, published   cut anew (common/partition.h)
+//   masters, slots, average, last, remainder, published   cut anew (common/model/partition.h)
 //   version, examples, saturation                the largest of the old shards with these values
 //   frontier, a worker's `next`                  the smallest of all old shards
 //   verdicts, waiting reads, the last selection  dropped
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "proto/control.pb.h"
 #include "server/durable/checkpoint_format.h"
 

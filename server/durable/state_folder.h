@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "server/durable/files.h"
 
 namespace thinwire {

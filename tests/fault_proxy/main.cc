@@ -19,8 +19,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/exit_code.h"
-#include "common/status_macros.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
 #include "tests/fault_proxy/fault_proxy.h"
 #include "tests/fault_proxy/wire_faults.h"
 

@@ -3,7 +3,7 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/synchronization/notification.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 

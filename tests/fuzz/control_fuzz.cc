@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "config/job_difference.h"
 #include "proto/control.pb.h"
 #include "proto/deal_check.h"

@@ -8,7 +8,7 @@
 #include "common/files/crc32c.h"
 #include "config/job.h"
 #include "config/job_text.h"
-#include "worker/client_options.h"
+#include "worker/options/client_options.h"
 
 namespace thinwire {
 namespace {

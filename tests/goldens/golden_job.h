@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "client/client.h"
-#include "common/ids.h"
-#include "common/partition.h"
+#include "common/base/ids.h"
+#include "common/model/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/time/thread_executor.h"
 

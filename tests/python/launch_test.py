@@ -148,7 +148,7 @@ class LaunchTest(LaunchTestCase):
                 self.assertRegex(errors, text)
 
 
-# Runs its command on this machine, as ssh does on another one (cli/launch/ssh_hosts_test.cc).
+# Runs its command on this machine, as ssh does on another one (cli/hosts/ssh_hosts_test.cc).
 SSH = """#!/bin/sh
 while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
 shift

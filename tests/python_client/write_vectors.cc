@@ -16,8 +16,8 @@
 #include "common/codec/codec_cases.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/codec/sparse/index_list.h"
-#include "common/partition.h"
-#include "common/value_hash.h"
+#include "common/model/partition.h"
+#include "common/model/value_hash.h"
 
 namespace thinwire {
 namespace {

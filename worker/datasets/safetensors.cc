@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
 #include "common/files/safetensors.h"
-#include "common/status_macros.h"
 #include "worker/datasets/read_file.h"
 #include "worker/datasets/values.h"
 

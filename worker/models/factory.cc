@@ -14,8 +14,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/partition.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/model/partition.h"
 #include "worker/models/built_in.h"
 #include "worker/models/torch_model.h"
 #include "worker/models/torchscript.h"
@@ -130,7 +130,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task, const Exa
   const at::ScalarType precision = ScalarTypeOf(task.precision);
   ASSIGN_OR_RETURN(NeuralNetwork network, MakeNetwork(task, form));
   auto model = std::make_unique<TorchModel>(std::move(network), form, device, precision);
-  // worker/loss_check.h tries a module that computes the loss, which may refuse zeros.
+  // worker/trainer/loss_check.h tries a module that computes the loss, which may refuse zeros.
   if (precision != at::kFloat && task.loss == LossKind::kCrossEntropy) {
     RETURN_IF_ERROR(TryPrecision(task, form, device.is_cpu(), *model));
   }

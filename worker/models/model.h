@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/gradient.h"
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "worker/datasets/values.h"
 
 namespace thinwire {

@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
 #include "common/files/file_kind.h"
-#include "common/status_macros.h"
 #include "worker/models/libtorch.h"
 
 namespace thinwire {

@@ -22,7 +22,7 @@
 namespace thinwire {
 
 // Loads the model file and checks the arguments of its forward method and, if it computes logits,
-// its forward pass with two all-zero examples. worker/loss_check.h checks a loss. Errors: NotFound
+// its forward pass with two all-zero examples. worker/trainer/loss_check.h checks a loss. Errors: NotFound
 // if the file is missing; InvalidArgument, with the wrong or missing part of the model.
 absl::StatusOr<NeuralNetwork> LoadTorchScript(const std::string& path, const ExampleForm& form,
                                               LossKind loss);

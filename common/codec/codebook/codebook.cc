@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/family/code_runs.h"
-#include "common/status_macros.h"
 #include "kernels/arithmetic.h"
 #include "kernels/codes.h"
 #include "kernels/pack_bits.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "kernels/codes.h"
 #include "kernels/pack_bits.h"
 #include "kernels/signs.h"

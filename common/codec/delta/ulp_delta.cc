@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/sparse/index_code.h"
-#include "common/status_macros.h"
 #include "kernels/select/float_order.h"
 
 namespace thinwire {

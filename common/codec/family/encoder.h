@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/codec/family/codec_id.h"
-#include "common/matrix_run.h"
+#include "common/model/matrix_run.h"
 
 namespace thinwire {
 

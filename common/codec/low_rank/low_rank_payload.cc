@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/family/codec_id.h"
-#include "common/status_macros.h"
 #include "kernels/reductions.h"
 #include "kernels/row_products.h"
 

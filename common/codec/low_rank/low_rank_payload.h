@@ -17,8 +17,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/codec/family/value_format.h"
-#include "common/matrix_run.h"
 #include "common/memory/byte_chain.h"
+#include "common/model/matrix_run.h"
 
 namespace thinwire {
 

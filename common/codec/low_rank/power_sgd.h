@@ -20,7 +20,7 @@
 #include "common/codec/family/encoder.h"
 #include "common/codec/family/value_format.h"
 #include "common/codec/low_rank/low_rank_payload.h"
-#include "common/matrix_run.h"
+#include "common/model/matrix_run.h"
 
 namespace thinwire {
 

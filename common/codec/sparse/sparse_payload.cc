@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/sparse/drawn_indices.h"
 #include "common/codec/sparse/index_code.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {

@@ -10,8 +10,8 @@
 //
 // adam is algorithm 1 of Kingma and Ba 2015, as in torch.optim.Adam. adamw is algorithm 2 of
 // Loshchilov and Hutter 2019, as in torch.optim.AdamW.
-#include "common/adam_step.h"
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
+#include "common/model/adam_step.h"
 #include "kernels/update/update_adam.h"
 #include "server/core/optimizer/optimizer.h"
 

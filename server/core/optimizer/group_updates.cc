@@ -1,6 +1,6 @@
 #include "server/core/optimizer/group_updates.h"
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 

@@ -15,8 +15,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "common/adam_step.h"
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
+#include "common/model/adam_step.h"
 #include "kernels/reductions.h"
 #include "kernels/update/update_adam.h"
 #include "server/core/optimizer/optimizer.h"

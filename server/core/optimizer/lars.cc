@@ -11,7 +11,7 @@
 // otherwise.
 #include <cmath>
 
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
 #include "kernels/reductions.h"
 #include "kernels/update/update_momentum.h"
 #include "server/core/optimizer/optimizer.h"

@@ -7,7 +7,7 @@
 // Algorithm 2 of Chen et al. 2023, Symbolic Discovery of Optimization Algorithms, whose betas are
 // 0.9 and 0.99. Every value moves by the learning rate, so the rate must be 3 to 10 times smaller
 // than with adamw.
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
 #include "kernels/update/update_lion.h"
 #include "server/core/optimizer/optimizer.h"
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 

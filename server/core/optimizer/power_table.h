@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
 
 namespace thinwire {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/repeatable_math.h"
-#include "common/status_macros.h"
+#include "common/base/repeatable_math.h"
+#include "common/base/status_macros.h"
 
 namespace thinwire {
 double PlanProgress(uint64_t examples, uint64_t planned_examples) {

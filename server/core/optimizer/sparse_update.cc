@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "common/repeatable_math.h"
+#include "common/base/repeatable_math.h"
 #include "kernels/sparse.h"
 #include "server/core/optimizer/power_table.h"
 

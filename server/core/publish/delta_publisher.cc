@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/memory/array_bytes.h"
 #include "common/memory/byte_chain.h"
-#include "common/status_macros.h"
-#include "common/value_hash.h"
+#include "common/model/value_hash.h"
 #include "kernels/arithmetic.h"
 #include "kernels/differ.h"
 #include "kernels/finite.h"

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/memory/float_array.h"
 #include "common/spec/publish_options.h"

@@ -11,7 +11,7 @@
 
 #include "common/codec/codec_cases.h"
 #include "common/codec/delta/ulp_delta.h"
-#include "common/value_hash.h"
+#include "common/model/value_hash.h"
 
 namespace thinwire {
 namespace {

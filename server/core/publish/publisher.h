@@ -12,8 +12,8 @@
 #include <map>
 #include <span>
 
+#include "common/base/ids.h"
 #include "common/codec/codec.h"
-#include "common/ids.h"
 #include "common/memory/buffer_pool.h"
 #include "common/memory/byte_chain.h"
 

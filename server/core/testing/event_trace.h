@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"

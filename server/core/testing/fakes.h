@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/codec/payload.h"
-#include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "server/core/testing/event_trace.h"
 
 namespace thinwire {

@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"

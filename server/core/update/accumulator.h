@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "common/base/ids.h"
 #include "common/codec/payload.h"
-#include "common/ids.h"
 #include "common/memory/float_array.h"
 #include "server/core/update/index_set.h"
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/repeatable_math.h"
+#include "common/base/status_macros.h"
 #include "common/memory/array_bytes.h"
-#include "common/repeatable_math.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/ids.h"
 #include "common/codec/payload.h"
-#include "common/ids.h"
 #include "common/memory/buffer_pool.h"
 #include "common/memory/byte_chain.h"
 #include "server/core/optimizer/optimizer.h"

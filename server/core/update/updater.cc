@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse/index_list.h"
 #include "common/codec/sparse/sparse_payload.h"
 #include "common/memory/array_bytes.h"
-#include "common/status_macros.h"
 #include "kernels/update/update_average.h"
 #include "server/core/optimizer/sparse_update.h"
 

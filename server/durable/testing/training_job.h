@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/partition.h"
+#include "common/model/partition.h"
 #include "server/core/shard.h"
 #include "server/core/testing/random_shard.h"
 #include "server/durable/checkpoint_format.h"

@@ -1,0 +1,372 @@
+#include "server/rpc/services.h"
+
+#include <grpcpp/support/proto_buffer_reader.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
+#include "common/memory/byte_chain.h"
+#include "proto/grpc_bytes.h"
+#include "proto/grpc_status.h"
+#include "proto/parsed_bytes.h"
+#include "server/job/worker_tokens.h"
+#include "server/rpc/access.h"
+#include "server/rpc/grpc_access.h"
+#include "server/shards/session.h"
+#include "server/shards/stream/server_stream.h"
+
+namespace thinwire {
+namespace {
+
+using Token = std::shared_ptr<const void>;
+
+// Returns a callback that passes the answer of the job to FINISH and releases OPEN. A job whose event
+// log has failed drops callbacks, because it must not confirm anything. FINISH then gets Unavailable:
+// gRPC's server cannot shut down before every call has ended.
+template <typename Reply>
+Job::Done<Reply> AnswerOrUnavailable(Token open,
+                                     std::function<void(absl::StatusOr<Reply>)> finish) {
+  struct Call {
+    ~Call() {
+      if (finish != nullptr) {
+        finish(absl::UnavailableError("this server has ended before it could answer"));
+      }
+    }
+    const Token open;
+    std::function<void(absl::StatusOr<Reply>)> finish;  // null after the answer
+  };
+  const auto call = std::make_shared<Call>(std::move(open), std::move(finish));
+  return [call](absl::StatusOr<Reply> answer) {
+    std::exchange(call->finish, nullptr)(std::move(answer));
+  };
+}
+
+// Returns a callback that finishes a gRPC call with the job's answer. REPLY must outlive the call.
+template <typename Reply>
+Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply, Token open) {
+  return AnswerOrUnavailable<Reply>(std::move(open),
+                                    [reactor, reply](absl::StatusOr<Reply> answer) {
+                                      if (answer.ok()) *reply = *std::move(answer);
+                                      reactor->Finish(ToGrpc(answer.status()));
+                                    });
+}
+
+// Streams the masters of one shard after another. Requests the next shard only after the previous
+// shard is written, so that one shard at a time is in memory.
+class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
+ public:
+  MastersCall(Job& job, const MastersRequest& request, Token open)
+      : job_(job), request_(request), open_(std::move(open)) {
+    RequestNext();
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the peer has disconnected"));
+    if (++chunk_ < chunks_.size()) return StartWrite(&chunks_[chunk_]);
+    RequestNext();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void RequestNext() {
+    using Chunks = std::vector<MastersChunk>;
+    const auto write = [this](absl::StatusOr<Chunks> chunks) {
+      if (!chunks.ok() || chunks->empty()) return Finish(ToGrpc(chunks.status()));
+      chunks_ = *std::move(chunks);
+      chunk_ = 0;
+      StartWrite(&chunks_[0]);
+    };
+    job_.Masters(request_, index_++, AnswerOrUnavailable<Chunks>(open_, write));
+  }
+
+  Job& job_;
+  const MastersRequest request_;
+  const Token open_;
+  size_t index_ = 0;  // position, among this server's shards, of the next shard
+  std::vector<MastersChunk> chunks_;
+  size_t chunk_ = 0;
+};
+
+// Serves one Exchange call. gRPC calls OnDone last, after Finish and every other callback, so
+// OnDone deletes the object.
+class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  // PROOF is that of the peer. CERTIFICATE_CHECK: see CallAccess.
+  ExchangeCall(Job& job, Token open, WorkerProof proof,
+               std::function<absl::Status()> certificate_check)
+      : open_(std::move(open)) {
+    StreamLink link;
+    link.check_sender = [&job, proof = std::move(proof),
+                         certificate_check = std::move(certificate_check)](
+                            WorkerId worker, Incarnation incarnation) {
+      RETURN_IF_ERROR(certificate_check());
+      return CheckProcess(proof, job.tokens(), worker, incarnation);
+    };
+    link.read = [this] { StartRead(&in_); };
+    link.write = [this](const ByteChain& bytes) {
+      out_ = ToByteBuffer(bytes);
+      StartWrite(&out_);
+    };
+    link.finish = [this](const absl::Status& status) { Finish(ToGrpc(status)); };
+    session_ = job.Open(std::move(link));
+    session_->Start();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return session_->OnReadEnd();
+    const ByteChain frame = FromByteBuffer(in_);
+    in_.Clear();
+    session_->OnFrame(frame);
+  }
+  void OnWriteDone(bool ok) override { session_->OnWritten(ok); }
+  void OnCancel() override { session_->OnBroken(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const Token open_;
+  std::unique_ptr<Session> session_;
+  grpc::ByteBuffer in_;
+  grpc::ByteBuffer out_;  // the message of the write in progress
+};
+
+// A call that ends at once with an error. REACTOR is the class of the call's reactor.
+template <typename Reactor>
+class RefusedCall final : public Reactor {
+ public:
+  explicit RefusedCall(const absl::Status& status) { this->Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+// Returns OK if the calling peer may act as the process that REQUEST names. Errors:
+// PermissionDenied.
+template <typename Request>
+absl::Status CheckCaller(const grpc::CallbackServerContext& context, const Job& job,
+                         const Request& request) {
+  return CheckProcess(ProofOf(context), job.tokens(), WorkerId{request.worker()},
+                      Incarnation{request.incarnation()});
+}
+
+grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+}  // namespace
+
+template <typename Request, typename Reply>
+grpc::ServerUnaryReactor* ControlService::Pass(grpc::CallbackServerContext* context,
+                                               absl::string_view name,
+                                               void (Job::*method)(Request, Job::Done<Reply>),
+                                               const Request* request, Reply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, name); !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  (job_.*method)(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  return reactor;
+}
+
+std::string CallLimit::Count() const { return absl::StrCat(open_count_->load(), " ", kind_); }
+
+absl::StatusOr<std::shared_ptr<const void>> CallLimit::Open() {
+  const bool allowed = open_count_->fetch_add(1) < most_;
+  Token token(open_count_.get(), [count = open_count_](const void*) { --*count; });
+  if (allowed) return token;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("server: too many open ", kind_, " (expected at most ", most_, ")"));
+}
+
+std::string CallLimits::Count() const {
+  return absl::StrJoin({streams.Count(), joins.Count(), reports.Count(), others.Count()}, ", ");
+}
+
+grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* context,
+                                               const grpc::ByteBuffer* request,
+                                               grpc::ByteBuffer* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Join");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  const auto open = limits_.joins.Open();
+  if (!open.ok()) return Refuse(context, open.status());
+  // Reading consumes a buffer, so each pass has a buffer of its own, which shares the bytes.
+  grpc::ByteBuffer unparsed = *request;
+  grpc::ProtoBufferReader reader(&unparsed);
+  const absl::Status bounded = CheckParsedBytes(reader, *JoinRequest::descriptor());
+  if (!bounded.ok()) return Refuse(context, bounded);
+  grpc::ByteBuffer bytes = *request;
+  JoinRequest parsed;
+  if (!grpc::SerializationTraits<JoinRequest>::Deserialize(&bytes, &parsed).ok()) {
+    return Refuse(context, absl::InvalidArgumentError(
+                               absl::StrCat("join: not a JoinRequest of proto/control.proto (got ",
+                                            request->Length(), " bytes)")));
+  }
+  const WorkerProof proof = ProofOf(*context);
+  const WorkerId worker{parsed.worker()};
+  if (const absl::Status allowed = CheckWorker(proof, worker); !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  // The job calls this function once it knows that the caller belongs to its run.
+  const auto may_rejoin = [this, proof, worker, incarnation = Incarnation{parsed.incarnation()}] {
+    return CheckProcess(proof, job_.tokens(), worker, incarnation);
+  };
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Join(
+      std::move(parsed), [context] { return context->IsCancelled(); },
+      AnswerOrUnavailable<JoinReply>(*open,
+                                     [reactor, reply](const absl::StatusOr<JoinReply>& answer) {
+                                       if (!answer.ok())
+                                         return reactor->Finish(ToGrpc(answer.status()));
+                                       bool own_buffer = false;
+                                       reactor->Finish(
+                                           grpc::SerializationTraits<JoinReply>::Serialize(
+                                               *answer, reply, &own_buffer));
+                                     }),
+      may_rejoin);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Admit(grpc::CallbackServerContext* context,
+                                                const AdmitRequest* request, AdmitReply* reply) {
+  return Pass(context, "/thinwire.Control/Admit", &Job::Admit, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::Follow(grpc::CallbackServerContext* context,
+                                                 const FollowRequest* request, FollowReply* reply) {
+  return Pass(context, "/thinwire.Control/Follow", &Job::Follow, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* context,
+                                                   const RollbackRequest* request,
+                                                   RollbackReply* reply) {
+  return Pass(context, "/thinwire.Control/Rollback", &Job::Rollback, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::Clip(grpc::CallbackServerContext* context,
+                                               const ClipRequest* request, ClipReply* reply) {
+  return Pass(context, "/thinwire.Control/Clip", &Job::Clip, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
+                                                    const HeartbeatRequest* request,
+                                                    HeartbeatReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Heartbeat");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  // A heartbeat with another epoch needs no token: it changes nothing, and its reply tells a worker
+  // to join again.
+  const bool current = request->epoch() == job_.epoch().value;
+  const absl::Status allowed = current
+                                   ? CheckCaller(*context, job_, *request)
+                                   : CheckWorker(ProofOf(*context), WorkerId{request->worker()});
+  if (!allowed.ok()) return Refuse(context, allowed);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const WorkerProof proof = ProofOf(*context);
+  const bool renews = current && proof.needs_token && WorkerTokens::EndsSoon(proof.token);
+  // The outer callback may be destroyed uncalled, and ANSWER then ends the call.
+  job_.Heartbeat(*request, [this, answer = FinishWith(reactor, reply, *limits_.others.Open()),
+                            renews, worker = WorkerId{request->worker()},
+                            incarnation = Incarnation{request->incarnation()}](
+                               absl::StatusOr<HeartbeatReply> heartbeat) {
+    if (renews && heartbeat.ok() && !heartbeat->fenced()) {
+      heartbeat->set_token(job_.tokens().Of(worker, incarnation));
+    }
+    answer(std::move(heartbeat));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* context,
+                                                const LeaveRequest* request, LeaveReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Leave");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  if (const absl::Status allowed = CheckCaller(*context, job_, *request); !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Leave(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Scale(grpc::CallbackServerContext* context,
+                                                const ScaleRequest* request, ScaleReply* reply) {
+  return Pass(context, "/thinwire.Control/Scale", &Job::Scale, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::SetMode(grpc::CallbackServerContext* context,
+                                                  const SetModeRequest* request,
+                                                  SetModeReply* reply) {
+  return Pass(context, "/thinwire.Control/SetMode", &Job::SetMode, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::Drain(grpc::CallbackServerContext* context,
+                                                const DrainRequest* request, DrainReply* reply) {
+  return Pass(context, "/thinwire.Control/Drain", &Job::Drain, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::SaveCheckpoint(grpc::CallbackServerContext* context,
+                                                         const SaveCheckpointRequest* request,
+                                                         SaveCheckpointReply* reply) {
+  return Pass(context, "/thinwire.Control/SaveCheckpoint", &Job::SaveCheckpoint, request, reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::RestoreCheckpoint(grpc::CallbackServerContext* context,
+                                                            const RestoreCheckpointRequest* request,
+                                                            RestoreCheckpointReply* reply) {
+  return Pass(context, "/thinwire.Control/RestoreCheckpoint", &Job::RestoreCheckpoint, request,
+              reply);
+}
+
+grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* context,
+                                                 const StatusRequest* /*request*/,
+                                                 StatusReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Status");
+      !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
+  const auto open = limits_.reports.Open();
+  if (!open.ok()) return Refuse(context, open.status());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Status(FinishWith(reactor, reply, *open));
+  return reactor;
+}
+
+grpc::ServerWriteReactor<MastersChunk>* ControlService::Masters(
+    grpc::CallbackServerContext* context, const MastersRequest* request) {
+  using Refused = RefusedCall<grpc::ServerWriteReactor<MastersChunk>>;
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Masters");
+      !allowed.ok()) {
+    return new Refused(allowed);
+  }
+  auto open = limits_.reports.Open();
+  if (!open.ok()) return new Refused(open.status());
+  return new MastersCall(job_, *request, *std::move(open));
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchange(
+    grpc::CallbackServerContext* context) {
+  using Refused = RefusedCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>;
+  if (const absl::Status allowed = access_.Check(*context, "/thinwire.ParameterService/Exchange");
+      !allowed.ok()) {
+    return new Refused(allowed);
+  }
+  auto open = limits_.streams.Open();
+  if (!open.ok()) return new Refused(open.status());
+  return new ExchangeCall(job_, *std::move(open), ProofOf(*context),
+                          access_.CertificateCheck(*context));
+}
+
+}  // namespace thinwire

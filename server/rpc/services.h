@@ -1,0 +1,133 @@
+// The gRPC services of a server, which pass every call to a Job. Every handler first checks the peer
+// with CallAccess. All classes are thread-safe.
+#ifndef THINWIRE_SERVER_RPC_SERVICES_H_
+#define THINWIRE_SERVER_RPC_SERVICES_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/control.grpc.pb.h"
+#include "proto/parameter_service.grpc.pb.h"
+#include "server/job/job.h"
+#include "server/rpc/grpc_access.h"
+
+namespace thinwire {
+
+// Limits the number of open calls of one kind.
+class CallLimit {
+ public:
+  // KIND is the plural for messages: "Exchange streams".
+  CallLimit(std::string kind, uint32_t most) : kind_(std::move(kind)), most_(most) {}
+
+  // Counts a call until the token is released. Errors: ResourceExhausted if too many calls are
+  // open.
+  absl::StatusOr<std::shared_ptr<const void>> Open();
+  // Returns the number and the kind of the open calls: "3 Exchange streams".
+  std::string Count() const;
+
+ private:
+  const std::string kind_;
+  const uint32_t most_;
+  // Every token shares ownership, because a job may release tokens after the services are gone.
+  const std::shared_ptr<std::atomic<uint32_t>> open_count_ =
+      std::make_shared<std::atomic<uint32_t>>(0);
+};
+
+// The limits of a server for a job with WORKER_COUNT workers. A worker has one stream or one Join
+// open; after a lost connection the server may still have the old one.
+struct CallLimits {
+  explicit CallLimits(uint32_t worker_count)
+      : streams("Exchange streams", 64 + 4 * worker_count), joins("Joins", 64 + 4 * worker_count) {}
+
+  CallLimit streams;
+  CallLimit joins;
+  CallLimit reports{"calls of Status and Masters", 16};
+  CallLimit others{"other calls", std::numeric_limits<uint32_t>::max()};
+
+  // Returns the numbers of open calls, for a message.
+  std::string Count() const;
+};
+
+// Serves the calls of control.proto. Join receives raw bytes, so that bytes which are not a
+// JoinRequest get an answer in words.
+class ControlService final : public Control::WithRawCallbackMethod_Join<Control::CallbackService> {
+ public:
+  // All arguments must outlive every call.
+  ControlService(Job& job, CallLimits& limits, const CallAccess& access)
+      : job_(job), limits_(limits), access_(access) {}
+
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
+  grpc::ServerUnaryReactor* Admit(grpc::CallbackServerContext* context, const AdmitRequest* request,
+                                  AdmitReply* reply) override;
+  grpc::ServerUnaryReactor* Follow(grpc::CallbackServerContext* context,
+                                   const FollowRequest* request, FollowReply* reply) override;
+  grpc::ServerUnaryReactor* Rollback(grpc::CallbackServerContext* context,
+                                     const RollbackRequest* request, RollbackReply* reply) override;
+  grpc::ServerUnaryReactor* Clip(grpc::CallbackServerContext* context, const ClipRequest* request,
+                                 ClipReply* reply) override;
+  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
+                                      const HeartbeatRequest* request,
+                                      HeartbeatReply* reply) override;
+  grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const LeaveRequest* request,
+                                  LeaveReply* reply) override;
+  grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context, const ScaleRequest* request,
+                                  ScaleReply* reply) override;
+  grpc::ServerUnaryReactor* SetMode(grpc::CallbackServerContext* context,
+                                    const SetModeRequest* request, SetModeReply* reply) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const DrainRequest* request,
+                                  DrainReply* reply) override;
+  grpc::ServerUnaryReactor* SaveCheckpoint(grpc::CallbackServerContext* context,
+                                           const SaveCheckpointRequest* request,
+                                           SaveCheckpointReply* reply) override;
+  grpc::ServerUnaryReactor* RestoreCheckpoint(grpc::CallbackServerContext* context,
+                                              const RestoreCheckpointRequest* request,
+                                              RestoreCheckpointReply* reply) override;
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
+                                   const StatusRequest* request, StatusReply* reply) override;
+  grpc::ServerWriteReactor<MastersChunk>* Masters(grpc::CallbackServerContext* context,
+                                                  const MastersRequest* request) override;
+
+ private:
+  // Checks the peer, then passes the call to METHOD of the job. NAME: as in the access table.
+  template <typename Request, typename Reply>
+  grpc::ServerUnaryReactor* Pass(grpc::CallbackServerContext* context, absl::string_view name,
+                                 void (Job::*method)(Request, Job::Done<Reply>),
+                                 const Request* request, Reply* reply);
+
+  Job& job_;
+  CallLimits& limits_;
+  const CallAccess& access_;
+};
+
+// Serves the Exchange call of parameter_service.proto. Messages are raw bytes, so that no payload
+// is copied into a protobuf string.
+class DataService final
+    : public ParameterService::WithRawCallbackMethod_Exchange<ParameterService::Service> {
+ public:
+  // All arguments must outlive every call.
+  DataService(Job& job, CallLimits& limits, const CallAccess& access)
+      : job_(job), limits_(limits), access_(access) {}
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  Job& job_;
+  CallLimits& limits_;
+  const CallAccess& access_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_RPC_SERVICES_H_

@@ -1,0 +1,49 @@
+#include "server/shards/step_times.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace thinwire {
+
+void StepTimes::Record(const Event& event, const Effects& effects, absl::Time now) {
+  if (const auto* push = std::get_if<PushEvent>(&event)) Finish(*push, *effects.judgement, now);
+  if (const auto* join = std::get_if<JoinEvent>(&event)) workers_[join->worker.value] = {};
+  if (const auto* leave = std::get_if<LeaveEvent>(&event)) workers_[leave->worker.value] = {};
+  if (const auto* expire = std::get_if<ExpireEvent>(&event)) workers_[expire->worker.value] = {};
+  for (const ReadAnswer& answer : effects.answers) {
+    workers_[answer.worker.value].begun = BegunStep{answer.step, now};
+  }
+}
+
+void StepTimes::Finish(const PushEvent& push, const Judgement& judgement, absl::Time now) {
+  const bool finishes = judgement.verdict == Verdict::kAccept ||
+                        judgement.verdict == Verdict::kLate ||
+                        judgement.verdict == Verdict::kRefused;
+  Worker& worker = workers_[push.worker.value];
+  if (!finishes || judgement.again || !worker.begun.has_value()) return;
+  if (worker.begun->step != push.step) return;
+  worker.seconds.push_back(absl::ToDoubleSeconds(now - worker.begun->time));
+  if (worker.seconds.size() > kWindow) worker.seconds.pop_front();
+  if (push.examples > 0) worker.examples = push.examples;
+  worker.begun.reset();
+}
+
+StepSeconds StepTimes::Of(uint32_t workers) const {
+  StepSeconds times;
+  for (uint32_t w = 0; w < workers; ++w) {
+    times.emplace_back(workers_[w].seconds.begin(), workers_[w].seconds.end());
+  }
+  return times;
+}
+
+double StepTimes::ExamplesPerPush(uint32_t workers) const {
+  double sum = 0;
+  uint32_t count = 0;
+  for (uint32_t w = 0; w < workers; ++w) {
+    sum += workers_[w].examples;
+    count += workers_[w].examples > 0 ? 1 : 0;
+  }
+  return sum / std::max(count, 1u);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,127 @@
+#include "server/shards/stream/server_stream.h"
+
+#include <utility>
+
+namespace thinwire {
+namespace {
+
+// The limit on queued messages to the peer: verdicts, parameters and waiting notices. While more
+// are queued, the stream accepts no frame. One frame from the peer causes at most kMostEntries of
+// them, so a longer queue shows that the peer does not receive what was sent to it.
+constexpr size_t kFullOutbox = kMostEntries;
+
+}  // namespace
+
+void SerialExecutor::Run(absl::AnyInvocable<void()> work) {
+  {
+    absl::MutexLock lock(&mu_);
+    waiting_.push_back(std::move(work));
+    if (running_) return;
+    running_ = true;
+  }
+  for (;;) {
+    absl::AnyInvocable<void()> next;
+    {
+      absl::MutexLock lock(&mu_);
+      if (waiting_.empty()) {
+        running_ = false;
+        return;
+      }
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    next();
+  }
+}
+
+ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,
+                           std::function<void(uint64_t)> count_parameters)
+    : link_(std::move(link)),
+      generation_(generation),
+      epoch_(epoch),
+      count_parameters_(std::move(count_parameters)) {}
+
+void ServerStream::AddVerdict(const VerdictEntry& verdict) {
+  serial_.Run([this, verdict] {
+    if (!ending_) outbox_.AddVerdict(verdict);
+    Advance();
+  });
+}
+
+void ServerStream::AddAnswer(ShardId shard, Step step, const ReadForm& form,
+                             std::shared_ptr<const PublishedSlots> slots) {
+  serial_.Run([this, shard, step, form, slots = std::move(slots)] {
+    if (!ending_) outbox_.AddAnswer(shard, step, form, slots);
+    Advance();
+  });
+}
+
+void ServerStream::AddWaiting(const WaitingEntry& wait) {
+  serial_.Run([this, wait] {
+    if (!ending_) outbox_.AddWaiting(wait);
+    Advance();
+  });
+}
+
+void ServerStream::AllowRead() {
+  serial_.Run([this] {
+    read_wanted_ = true;
+    Advance();
+  });
+}
+
+void ServerStream::OnWritten(bool ok) {
+  serial_.Run([this, ok] {
+    writing_ = false;
+    if (!ok) {
+      outbox_ = StreamOutbox();
+      if (!ending_) end_ = absl::CancelledError("the stream broke");
+      ending_ = true;
+    }
+    Advance();
+  });
+}
+
+void ServerStream::EndAfterFlush(absl::Status status) {
+  serial_.Run([this, status = std::move(status)] {
+    if (!ending_) end_ = status;
+    ending_ = true;
+    Advance();
+  });
+}
+
+void ServerStream::End(absl::Status status) {
+  serial_.Run([this, status = std::move(status)] {
+    if (!ending_) end_ = status;
+    ending_ = true;
+    outbox_ = StreamOutbox();
+    Advance();
+  });
+}
+
+void ServerStream::Advance() {
+  if (finished_) return;
+  if (!writing_ && !outbox_.empty()) WriteNext();
+  if (ending_ && !writing_) {
+    finished_ = true;
+    link_.finish(end_);
+    return;
+  }
+  if (!ending_ && read_wanted_ && outbox_.entry_count() < kFullOutbox) {
+    read_wanted_ = false;
+    link_.read();
+  }
+}
+
+void ServerStream::WriteNext() {
+  ServerFrame frame = outbox_.Next();
+  frame.generation = generation_;
+  frame.epoch = epoch_;
+  uint64_t payload_bytes = 0;
+  for (const ParametersEntry& entry : frame.parameters) payload_bytes += entry.payload.size();
+  count_parameters_(payload_bytes);
+  writing_ = true;
+  link_.write(WriteFrame(frame));
+}
+
+}  // namespace thinwire

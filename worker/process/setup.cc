@@ -1,0 +1,88 @@
+#include "worker/process/setup.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/files/atomic_file.h"
+#include "common/tls/identity.h"
+#include "config/job.h"
+#include "config/job_text.h"
+
+namespace thinwire {
+
+namespace {
+
+// Returns the artificial delay of every step, from --delay or else from the job file. Errors:
+// InvalidArgument if the value of --delay is not valid.
+absl::StatusOr<absl::Duration> DelayOf(const WorkerFlags& flags, const JobSpec& spec) {
+  if (flags.delay.empty()) return spec.DelayOf(WorkerId{flags.worker});
+  absl::Duration delay;
+  if (!absl::ParseDuration(flags.delay, &delay) || delay < absl::ZeroDuration() ||
+      delay > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--delay: wrong value (expected a duration of at most 1h, such as 50ms, got ",
+                     flags.delay, ")"));
+  }
+  return delay;
+}
+
+// Returns the settings of the model file. Errors: those of CheckReplaceable.
+absl::StatusOr<std::optional<ModelOutputOptions>> OutputOf(const WorkerFlags& flags,
+                                                           const JobSpec& spec) {
+  if (flags.output.empty()) return std::nullopt;
+  // Reports the error before hours of training, not after.
+  const absl::Status status = CheckReplaceable(flags.output);
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("--output: ", status.message()));
+  }
+  using Keep = ModelOutputOptions::Keep;
+  return ModelOutputOptions{.path = flags.output,
+                            .keep = flags.keep == "best" ? Keep::kBest : Keep::kLast,
+                            .job = spec.name};
+}
+
+}  // namespace
+
+absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& field_flags) {
+  ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
+  RETURN_IF_ERROR(field_flags.Apply(text.config, text.places));
+  ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
+  if (flags.worker >= spec.rule.max_workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker: out of range (expected below ", spec.rule.max_workers,
+                     ", the value of max_workers, got ", flags.worker, ")"));
+  }
+  if (Traits(spec.optimizer.kind).holds_average) {
+    return absl::InvalidArgumentError(
+        "optimizer: average needs workers in Python (expected another, got average)");
+  }
+  if (spec.push.adaptive.has_value() && flags.state_dir.empty() && flags.evaluate.empty()) {
+    return absl::InvalidArgumentError(
+        "--state_dir: missing (expected a folder for the worker's state, to which push: adaptive "
+        "returns, got none)");
+  }
+  ASSIGN_OR_RETURN(std::vector<std::string> addresses,
+                   ParseAddresses(flags.addresses, spec.server_count));
+  RETURN_IF_ERROR(
+      CheckPlaintext("--addresses", addresses, !flags.credentials.empty(), flags.insecure));
+  ASSIGN_OR_RETURN(
+      Credentials credentials,
+      Credentials::Load(flags.credentials, Identity{Role::kWorker, spec.name, flags.worker}));
+  ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
+  ASSIGN_OR_RETURN(std::optional<ModelOutputOptions> output, OutputOf(flags, spec));
+  // Makes the task field present even if all its fields have their defaults. Servers compare the
+  // tasks of all workers and skip a worker that sends no task.
+  text.config.mutable_task();
+  return Setup{.config = std::move(text.config),
+               .spec = std::move(spec),
+               .worker = WorkerId{flags.worker},
+               .addresses = std::move(addresses),
+               .credentials = std::move(credentials),
+               .delay = delay,
+               .state_dir = flags.state_dir,
+               .output = std::move(output)};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,38 @@
+// Setup has the checked settings of a worker, from its job file and its flags.
+#ifndef THINWIRE_WORKER_PROCESS_SETUP_H_
+#define THINWIRE_WORKER_PROCESS_SETUP_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/spec/job_spec.h"
+#include "config/field_flags.h"
+#include "proto/grpc_credentials.h"
+#include "proto/job.pb.h"
+#include "worker/process/worker_flags.h"
+#include "worker/trainer/model_output.h"
+
+namespace thinwire {
+
+struct Setup {
+  JobConfig config;
+  JobSpec spec;
+  WorkerId worker;
+  std::vector<std::string> addresses;
+  Credentials credentials;
+  absl::Duration delay;
+  std::string state_dir;
+  std::optional<ModelOutputOptions> output;
+};
+
+// Reads the job file, applies the flags, and checks the result. Errors: errors of the job file;
+// InvalidArgument for flags that do not fit the job.
+absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& field_flags);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_WORKER_PROCESS_SETUP_H_

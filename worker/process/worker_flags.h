@@ -1,0 +1,34 @@
+// WorkerFlags has the values of the worker program's flags, except the flags for fields of the job
+// file (FieldFlags).
+#ifndef THINWIRE_WORKER_PROCESS_WORKER_FLAGS_H_
+#define THINWIRE_WORKER_PROCESS_WORKER_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "config/command_flags.h"
+
+namespace thinwire {
+
+struct WorkerFlags {
+  std::string config;
+  uint32_t worker = 0;
+  std::string addresses;    // list of all servers' addresses, by server number
+  std::string credentials;  // folder; empty: plaintext
+  bool insecure = false;
+  std::string state_dir;
+  std::string delay;  // value of --delay; empty: the job file sets the delay
+  std::string output;
+  std::string keep = "last";
+  std::string evaluate;     // path of a model file; not empty: the worker only evaluates this file
+  std::string admin;        // empty: no admin port
+  std::string tensorboard;  // folder of TensorBoard's event files; empty: none
+  std::string trace;        // file of the trace; empty: none
+};
+
+// Declares the flags, whose values are written to FLAGS. FLAGS must outlive the parsing.
+void AddFlags(CommandFlags command, WorkerFlags& flags);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_WORKER_PROCESS_WORKER_FLAGS_H_

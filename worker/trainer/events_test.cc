@@ -1,0 +1,66 @@
+#include "worker/trainer/events.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+
+namespace thinwire {
+namespace {
+
+TEST(EventLogTest, EveryEventIsALineWithTheWorkersNumber) {
+  std::ostringstream out;
+  EventPrinter log(out, WorkerId{3});
+  WorkerEvent joined;
+  joined.mutable_joined()->set_step(17);
+  joined.mutable_joined()->set_planned_steps(938);
+  log.Write(joined);
+  WorkerEvent error;
+  error.mutable_error()->set_message("server 1: gone");
+  log.Write(error);
+  EXPECT_EQ(
+      out.str(),
+      "{\"worker\":3,\"joined\":{\"step\":\"17\",\"device\":\"\",\"planned_steps\":\"938\"}}\n"
+      "{\"worker\":3,\"error\":{\"message\":\"server 1: gone\"}}\n");
+}
+
+TEST(WaitReporterTest, EveryChangeIsReportedOnce) {
+  // The texts that consecutive calls of the reporter's `waiting` function return.
+  const std::vector<std::string> texts = {"", "", "a", "a", "b", "", "", "a", "end", "end"};
+  size_t calls = 0;
+  absl::Notification sampled_all;
+  std::ostringstream out;
+  EventPrinter log(out, WorkerId{0});
+  {
+    WaitReporter reporter(
+        log,
+        [&] {
+          const std::string text = texts[std::min(calls, texts.size() - 1)];
+          if (++calls == texts.size()) sampled_all.Notify();
+          return text;
+        },
+        absl::Microseconds(10));
+    sampled_all.WaitForNotification();
+  }
+  std::string expected;
+  for (const char* text : {"a", "b", "", "a", "end"}) {
+    expected += std::string("{\"worker\":0,\"waiting\":{\"text\":\"") + text + "\"}}\n";
+  }
+  EXPECT_EQ(out.str(), expected);
+}
+
+TEST(WaitReporterTest, ItStopsWithoutWaitingForTheInterval) {
+  std::ostringstream out;
+  EventPrinter log(out, WorkerId{0});
+  {
+    WaitReporter reporter(
+        log, [] { return std::string("x"); }, absl::InfiniteDuration());
+  }
+  EXPECT_EQ(out.str(), "") << "the text is not sampled before the interval has passed";
+}
+
+}  // namespace
+}  // namespace thinwire
