@@ -7,6 +7,7 @@
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
 #   sanitizers the folders that parse bytes of a peer or a user, with the address and the undefined-behaviour sanitizer
 #                                                                                many minutes: it builds these folders anew
+#   tsan       servers and clients with the thread sanitizer                     many minutes: it builds these folders anew
 #   headers    compiles all sources without the precompiled headers, which hide a missing include
 #                                                                                about 15 minutes
 #   promises   tests/promises_test.cc with long faults                           some minutes
@@ -42,7 +43,7 @@ fuzz_seconds=60
 server_seconds=120
 chaos_seconds=180
 seed=$(date +%s)
-names=(shards cluster fuzz server sanitizers headers promises times chaos page monitoring deb torch wheel image podman walk)
+names=(shards cluster fuzz server sanitizers tsan headers promises times chaos page monitoring deb torch wheel image podman walk)
 parts=$(IFS=,; echo "${names[*]}")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "nightly.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
@@ -114,6 +115,16 @@ sanitizers() {
   [ "$count" -gt 0 ]
 }
 
+# absl_mutex_test proves that the sanitizer finds races, and sees the locks of Abseil.
+tsan() {
+  local count
+  bazel test --keep_going --config=tsan -- //third_party/system/tsan:absl_mutex_test //server/shards/... \
+    //server/protocols/... //server/job/... //server/rpc/... //server/durable/... //client/... || return 1
+  count=$(grep -cE '^//\S+ +(\(cached\) )?PASSED' "$logs/tsan")
+  echo "$count test programs"
+  [ "$count" -gt 0 ]
+}
+
 times() {
   bazel build //server //worker && bench/faults.sh --tolerance 5 || return 1
   sed -n 's/^seconds faults\.\(.*\)/\1 s/p' "$logs/times" | paste -sd, | sed 's/,/, /g'
@@ -164,6 +175,7 @@ part cluster cluster
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
 part sanitizers sanitizers
+part tsan tsan
 part headers bazel build --config=plain_headers --symlink_prefix=/ --noshow_progress //...
 part promises promises
 part times times
