@@ -133,6 +133,7 @@ constexpr Case kCases[] = {
     {"server_return_seconds", "recovery", "600", "recovery { durability: log }", ""},
     {"keep_checkpoints", "recovery", "2", "recovery { durability: log }", ""},
     {"keep_every", "recovery", "100", "recovery { durability: log }", ""},
+    {"keep_best", "recovery", "3", "recovery { durability: log }", ""},
     {"keep_log", "recovery", "true", "recovery { durability: log }",
      "recovery { durability: checkpoint }"},
 };
@@ -155,7 +156,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 62u);
+  EXPECT_EQ(fields.size(), 63u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

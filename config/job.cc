@@ -223,7 +223,9 @@ RecoverySpec RecoverySpecOf(const Recovery& r) {
           .failure_interval = absl::Seconds(r.failure_seconds()),
           .server_return = absl::Seconds(r.server_return_seconds()),
           .keep_log = r.keep_log(),
-          .retention = {.newest_count = r.keep_checkpoints(), .every = r.keep_every()}};
+          .retention = {.newest_count = r.keep_checkpoints(),
+                        .every = r.keep_every(),
+                        .best_count = r.keep_best()}};
 }
 
 JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {

@@ -32,6 +32,7 @@ constexpr std::string_view kPerProcess[] = {"device",
                                             "keep_log",
                                             "keep_checkpoints",
                                             "keep_every",
+                                            "keep_best",
                                             "drain_seconds"};
 
 bool InTask(const Field& field) { return field.path.front()->name() == "task"; }

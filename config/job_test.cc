@@ -404,9 +404,14 @@ TEST(JobTest, TheSettingsOfRecoveryArrive) {
                     .failure_interval = absl::Seconds(9)}));
   EXPECT_EQ(Spec("recovery { durability: log keep_log: true }").recovery,
             (RecoverySpec{.durability = Durability::kLog, .keep_log = true}));
+  EXPECT_EQ(Spec("recovery { durability: log keep_checkpoints: 5 keep_every: 100 keep_best: 3 }")
+                .recovery.retention,
+            (RetentionSpec{.newest_count = 5, .every = 100, .best_count = 3}));
   EXPECT_EQ(
-      Spec("recovery { durability: log keep_checkpoints: 5 keep_every: 100 }").recovery.retention,
-      (RetentionSpec{.newest_count = 5, .every = 100}));
+      Error("recovery { durability: checkpoint keep_best: 1 } compression { push: adaptive }"),
+      "keep_best: only valid with a push other than adaptive (got push: adaptive)");
+  EXPECT_EQ(Error("recovery { durability: log keep_best: 1001 }"),
+            "keep_best: out of range (expected from 0 to 1000, got 1001)");
   EXPECT_EQ(
       Error("recovery { checkpoint_seconds: 7 }"),
       "checkpoint_seconds: only valid with durability: checkpoint or log (got durability: none)");

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,6 +17,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/files/crc32c.h"
 #include "common/files/safetensors.h"
 #include "tests/daemons.h"
@@ -200,6 +203,56 @@ TEST_F(ModelOutputTest, TheBestEpochIsKept) {
   ASSERT_TRUE(report["output_epoch"].is_number());
   EXPECT_EQ(rows[report["output_epoch"].get<size_t>()]["test_accuracy"], best);
   EXPECT_EQ(report["final_test_accuracy"], best);
+}
+
+// The checkpoint after the best test stays while the accuracy falls in a second part of the run, and
+// its parameters have the accuracy of the test.
+TEST_F(ModelOutputTest, TheCheckpointAfterTheBestTestStays) {
+  for (const char* const servers :
+       {"consistency { mode: sync workers: 2 } recovery { durability: checkpoint ",
+        "consistency { mode: async workers: 2 } recovery { durability: log "}) {
+    const std::string job =
+        Job("mlp", "stop_on_divergence: false",
+            absl::StrCat("servers: 2 ", servers,
+                         "keep_checkpoints: 1 keep_best: 1 checkpoint_seconds: 1 }"));
+    const std::string state = daemons_.folder() + "/best";
+    std::filesystem::remove_all(state);
+    // A step takes 50 ms, so that the announced steps are less than an epoch ahead.
+    const nlohmann::json rises =
+        Train(job, {"--state_dir", state, "--epochs", "3", "--batch_size", "2", "--learning_rate",
+                    "0.01", "--straggler", "0:50ms", "--straggler", "1:50ms"});
+    ASSERT_FALSE(rises.is_discarded());
+    double best = 0;
+    for (const auto& row : rises["epoch_rows"]) {
+      best = std::max(best, row["test_accuracy"].get<double>());
+    }
+    EXPECT_GT(best, 0.6);
+    const nlohmann::json falls = Train(job, {"--state_dir", state, "--resume", "--epochs", "5",
+                                             "--batch_size", "2", "--learning_rate", "10"});
+    ASSERT_FALSE(falls.is_discarded());
+    EXPECT_LT(falls["final_test_accuracy"].get<double>(), best - 0.2);
+
+    const std::vector<std::string> lines =
+        absl::StrSplit(daemons_.Run("cli/thinwire", {"checkpoint", "list", state}).output, '\n');
+    const std::string result = absl::StrFormat(" %.4f at step ", best);
+    int tested_count = 0;
+    std::string step;
+    for (const std::string& line : lines) {
+      if (!absl::StrContains(line, result)) continue;
+      ++tested_count;
+      const std::vector<std::string> columns =
+          absl::StrSplit(line, ' ', absl::SkipEmpty());  // server, name, shards, versions, steps
+      // In async, the steps of the shards are a range.
+      step = std::vector<std::string>(absl::StrSplit(columns[4], '-')).back();
+    }
+    EXPECT_EQ(tested_count, 2) << absl::StrJoin(lines, "\n");
+    EXPECT_LE(lines.size(), 8u) << "a head, at most three checkpoints of each server, and an end";
+    Export(state, {"--step", step});
+    double accuracy = 0;
+    const std::string evaluated = Evaluate(job).output;
+    ASSERT_EQ(std::sscanf(evaluated.c_str(), "test accuracy %lf", &accuracy), 1) << evaluated;
+    EXPECT_NEAR(accuracy, best, 0.1);
+  }
 }
 
 TEST_F(ModelOutputTest, TheNextWorkerWritesTheModelWhenTheEvaluatorIsKilled) {

@@ -29,6 +29,7 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/reshard.h"
 #include "server/durable/saved_job.h"
+#include "server/durable/test_result.h"
 
 namespace thinwire {
 namespace {
@@ -118,7 +119,7 @@ struct Range {
 
 constexpr char kTableHead[] =
     "server  checkpoint                       shards  versions     steps        bytes         "
-    "healthy  newest\n";
+    "healthy  newest  test\n";
 
 std::string TableLine(const CheckpointManifest& manifest, const std::string& name, bool newest) {
   Range versions, steps;
@@ -128,9 +129,12 @@ std::string TableLine(const CheckpointManifest& manifest, const std::string& nam
     steps.Add(shard.frontier());
     bytes += shard.file_bytes();
   }
-  return absl::StrFormat("%-6u  %-31s  %-6d  %-11s  %-11s  %-12u  %-7s  %s\n", manifest.server(),
-                         name, manifest.shards_size(), versions.Text(), steps.Text(), bytes,
-                         manifest.healthy() ? "yes" : "no", newest ? "yes" : "no");
+  const std::optional<TestResult> test = TestResultOf(manifest.test());
+  return absl::StrFormat(
+      "%-6u  %-31s  %-6d  %-11s  %-11s  %-12u  %-7s  %-6s  %s\n", manifest.server(), name,
+      manifest.shards_size(), versions.Text(), steps.Text(), bytes,
+      manifest.healthy() ? "yes" : "no", newest ? "yes" : "no",
+      test.has_value() ? absl::StrCat(test->Text(), " at step ", test->step.value) : "-");
 }
 
 absl::Status PrintTable(Files& files, const std::string& folder, std::ostream& out) {
@@ -257,9 +261,10 @@ absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition,
   return absl::OkStatus();
 }
 
-// MASTERS: as for AddServer().
-absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir, bool masters) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ChooseCheckpoints(files, dir));
+absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir,
+                                const ExportOptions& options) {
+  const auto step = options.step.has_value() ? std::optional(Step{*options.step}) : std::nullopt;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ChooseCheckpoints(files, dir, step));
   ASSIGN_OR_RETURN(const CheckpointManifest first,
                    ReadManifest(files, ServerFolder(dir, 0), names[0]));
   ASSIGN_OR_RETURN(const Partition partition, PartitionOf(first.join(), ServerFolder(dir, 0)));
@@ -278,7 +283,8 @@ absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir, bool maste
           "server %u of run %016x)",
           folder, server, first.run(), checkpoint.server.value, checkpoint.run.run.value));
     }
-    RETURN_IF_ERROR(AddServer(checkpoint, partition, ServerId{server}, folder, masters, model));
+    RETURN_IF_ERROR(
+        AddServer(checkpoint, partition, ServerId{server}, folder, options.masters, model));
   }
   return model;
 }
@@ -316,10 +322,14 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   command.list = add("list", "Lists all checkpoints");
   command.inspect = add("inspect", "Shows the contents of each server's newest checkpoint");
   command.verify = add("verify", "Reads and checks every file of all checkpoints");
-  command.export_model = add("export", "Writes the parameters of the newest checkpoints to a file");
+  command.export_model = add("export", "Writes the parameters of checkpoints to a file");
   CommandFlags exported(*command.export_model);
   exported.Add("--out", command.out, "The safetensors file to write").Type("FILE").Required();
-  exported.AddSwitch("--masters", command.masters,
+  exported
+      .Add("--step", command.exported.step,
+           "The step of the checkpoints, as for restore. By default the newest ones")
+      .Type("STEP");
+  exported.AddSwitch("--masters", command.exported.masters,
                      "Writes the parameters that training goes on from, not their averages");
   command.import_state =
       flags.AddSubcommand("import", "Makes a state directory, from which train --resume goes on");
@@ -360,7 +370,7 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
   if (IsParsed(*command.inspect)) return InspectCheckpoints(files, dir, out, err);
   if (IsParsed(*command.verify)) return VerifyCheckpoints(files, dir, out, err);
   if (IsParsed(*command.export_model)) {
-    return ExportCheckpoint(files, dir, command.out, command.masters, out, err);
+    return ExportCheckpoint(files, dir, command.out, command.exported, out, err);
   }
   if (IsParsed(*command.now)) return SaveCheckpointNow(command.calls, out, err);
   if (IsParsed(*command.restore)) {
@@ -400,8 +410,8 @@ ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& o
 }
 
 ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
-                          bool masters, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Model> model = ReadModel(files, dir, masters);
+                          const ExportOptions& options, std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<Model> model = ReadModel(files, dir, options);
   if (!model.ok()) return Report(model.status(), err);
   // At the end of a run, the frontiers may differ by the order in which the workers left.
   if (model->steps.least < model->steps.most && model->versions.least < model->versions.most) {

@@ -9,6 +9,7 @@
 #define THINWIRE_CLI_CHECKPOINT_CHECKPOINT_COMMAND_H_
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -22,6 +23,12 @@ class App;
 
 namespace thinwire {
 
+// What `thinwire checkpoint export` writes.
+struct ExportOptions {
+  bool masters = false;          // the parameters even if there are averages of them
+  std::optional<uint64_t> step;  // of the checkpoints of this step; nullopt: of the newest ones
+};
+
 struct CheckpointCommand {
   // The subcommands. AddCheckpoint sets them.
   CLI::App* list = nullptr;
@@ -33,7 +40,7 @@ struct CheckpointCommand {
   CLI::App* now = nullptr;
   std::string dir;
   std::string out;          // of export
-  bool masters = false;     // of export
+  ExportOptions exported;   // of export
   std::string config_file;  // of import
   std::string source;       // of import
   uint64_t step = 0;        // of restore
@@ -59,12 +66,12 @@ ExitCode InspectCheckpoints(Files& files, const std::string& dir, std::ostream& 
 ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& out,
                            std::ostream& err);
 
-// Writes the parameters of the newest checkpoints that belong together (ChooseCheckpoints,
-// saved_job.h) to the safetensors file FILE, one tensor of the model after the other. In a job with
-// a parameter_average these are the averages, unless MASTERS is true. Prints a warning to `err` if
-// the shards have different steps.
+// Writes the parameters of checkpoints that belong together (ChooseCheckpoints, saved_job.h) to the
+// safetensors file FILE, one tensor of the model after the other. In a job with a parameter_average
+// these are the averages, unless OPTIONS says otherwise. Prints a warning to `err` if the shards
+// have different steps.
 ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
-                          bool masters, std::ostream& out, std::ostream& err);
+                          const ExportOptions& options, std::ostream& out, std::ostream& err);
 
 // Makes DIR the state directory of the job in CONFIG_FILE, with the state in SOURCE (ImportState,
 // state_dir.h).

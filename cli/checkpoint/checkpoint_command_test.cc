@@ -56,6 +56,7 @@ class CheckpointCommandTest : public testing::Test {
     join.set_shard_size(partition_.shard_size());
     SetTensors(partition_.tensors(), join);
     join.mutable_config()->mutable_consistency()->set_mode(mode_);
+    checkpoint.test = test_;
     checkpoint.members = {{.worker = WorkerId{1}, .incarnation = Incarnation{3}}};
     for (const ShardId shard : partition_.ShardsOf(ServerId{server})) {
       std::vector<float> masters;
@@ -83,6 +84,7 @@ class CheckpointCommandTest : public testing::Test {
   Partition partition_ =
       Partition::Make({{"w", {90, 100}}, {"b", {100}}, {"v", {100, 10}}, {"c", {}}}, 4096, kServers)
           .value();
+  std::optional<TestResult> test_;  // of the checkpoints that Write writes
   Consistency::Mode::Value mode_ = Consistency::Mode::sync;
   FaultyFiles files_;
   std::ostringstream out_;
@@ -101,11 +103,11 @@ TEST_F(CheckpointCommandTest, ListShowsEveryCheckpointOfEveryServer) {
   ASSERT_EQ(lines.size(), 4u) << out_.str();
   EXPECT_THAT(lines[0], HasSubstr("server  checkpoint"));
   EXPECT_THAT(lines[1], testing::ContainsRegex("^0       checkpoint-00000000000000000001  "
-                                               "[0-9]+ +4 +4 +[0-9]+ +yes +no$"));
+                                               "[0-9]+ +4 +4 +[0-9]+ +yes +no +-$"));
   EXPECT_THAT(lines[2], testing::ContainsRegex("^0       checkpoint-00000000000000000002  "
-                                               "[0-9]+ +5 +5 +[0-9]+ +yes +yes$"));
+                                               "[0-9]+ +5 +5 +[0-9]+ +yes +yes +-$"));
   EXPECT_THAT(lines[3], testing::ContainsRegex("^1       checkpoint-00000000000000000001  "
-                                               "[0-9]+ +5 +5 +[0-9]+ +yes +yes$"));
+                                               "[0-9]+ +5 +5 +[0-9]+ +yes +yes +-$"));
 }
 
 TEST_F(CheckpointCommandTest, InspectShowsTheJobItsTensorsShardsAndWorkers) {
@@ -144,8 +146,7 @@ TEST_F(CheckpointCommandTest, ExportWritesTheWholeModel) {
   Write(0, 5);
   Write(1, 5);
   const std::string file = testing::TempDir() + "/exported.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk)
-      << err_.str();
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {}, out_, err_), ExitCode::kOk) << err_.str();
   EXPECT_EQ(err_.str(), "");
   EXPECT_EQ(out_.str(), file + ": 4 tensors, step 5\n");
   std::ifstream stream(file, std::ios::binary);
@@ -174,7 +175,8 @@ TEST_F(CheckpointCommandTest, ExportWritesTheAveragesOrTheMasters) {
   const std::string file = testing::TempDir() + "/averages.safetensors";
   for (const bool masters : {false, true}) {
     out_.str("");
-    EXPECT_EQ(ExportCheckpoint(files_, "state", file, masters, out_, err_), ExitCode::kOk);
+    EXPECT_EQ(ExportCheckpoint(files_, "state", file, {.masters = masters}, out_, err_),
+              ExitCode::kOk);
     EXPECT_EQ(out_.str(), absl::StrCat(file, ": 4 tensors, step 5",
                                        masters ? "\n" : ", averages of the parameters\n"));
     std::ifstream stream(file, std::ios::binary);
@@ -188,14 +190,37 @@ TEST_F(CheckpointCommandTest, ExportWritesTheAveragesOrTheMasters) {
   }
 }
 
+TEST_F(CheckpointCommandTest, ListShowsTheTestAfterWhichACheckpointWasMade) {
+  test_ = TestResult{.step = Step{4}, .value = 0.89436};
+  Write(0, 5);
+  test_ = TestResult{.step = Step{4}, .value = 0.29, .is_loss = true};
+  Write(1, 5);
+  EXPECT_EQ(PrintCheckpoints(files_, "state", out_, err_), ExitCode::kOk);
+  EXPECT_THAT(out_.str(), HasSubstr(" newest  test\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("yes     0.8944 at step 4\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("yes     loss 0.2900 at step 4\n"));
+}
+
+TEST_F(CheckpointCommandTest, ExportWritesTheCheckpointsOfAStep) {
+  for (const uint64_t step : {4, 5}) {
+    Write(0, step);
+    Write(1, step);
+  }
+  const std::string file = testing::TempDir() + "/step.safetensors";
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {.step = 4}, out_, err_), ExitCode::kOk)
+      << err_.str();
+  EXPECT_EQ(out_.str(), file + ": 4 tensors, step 4\n");
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {.step = 3}, out_, err_), ExitCode::kConfig);
+  EXPECT_THAT(err_.str(), HasSubstr("state: not all servers have a checkpoint of step 3"));
+}
+
 // A server was killed before it had its next checkpoint.
 TEST_F(CheckpointCommandTest, ExportWritesTheNewestStepOfAllServers) {
   Write(0, 5);
   Write(0, 6);
   Write(1, 5);
   const std::string file = testing::TempDir() + "/exported.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk)
-      << err_.str();
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {}, out_, err_), ExitCode::kOk) << err_.str();
   EXPECT_EQ(out_.str(), file + ": 4 tensors, step 5\n");
   EXPECT_EQ(err_.str(), "");
 }
@@ -206,8 +231,7 @@ TEST_F(CheckpointCommandTest, ExportRefusesServersWithoutACommonStep) {
   Write(1, 4);
   Write(1, 7);
   const std::string file = testing::TempDir() + "/mixed.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
-            ExitCode::kConfig);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {}, out_, err_), ExitCode::kConfig);
   EXPECT_EQ(err_.str(),
             "state: the servers have no newest checkpoint of the same step (server 0 has steps 6, "
             "5; server 1 has steps 7, 4); resume the run with servers: 2 and stop it first\n");
@@ -219,7 +243,7 @@ TEST_F(CheckpointCommandTest, InAsyncExportWarnsIfTheStepsDiffer) {
   Write(0, 5);
   Write(1, 6);
   const std::string file = testing::TempDir() + "/exported.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {}, out_, err_), ExitCode::kOk);
   EXPECT_EQ(err_.str(),
             "warning: the shards have different steps (5-6), so the parameters are not those of "
             "one step\n");
@@ -228,13 +252,11 @@ TEST_F(CheckpointCommandTest, InAsyncExportWarnsIfTheStepsDiffer) {
 TEST_F(CheckpointCommandTest, ExportRefusesAnIncompleteJob) {
   Write(0, 5);
   const std::string file = testing::TempDir() + "/refused.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
-            ExitCode::kConfig);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {}, out_, err_), ExitCode::kConfig);
   EXPECT_EQ(err_.str(), "state/server-1: no checkpoint (expected one per server)\n");
   Write(1, 5, /*run=*/8);
   err_.str("");
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_),
-            ExitCode::kConfig);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {}, out_, err_), ExitCode::kConfig);
   EXPECT_EQ(err_.str(), "state/server-1: a checkpoint of another run\n");
   EXPECT_FALSE(std::ifstream(file).is_open());
 }
@@ -247,7 +269,7 @@ TEST_F(CheckpointCommandTest, AServerWithoutShardsNeedsNoCheckpoint) {
   EXPECT_EQ(InspectCheckpoints(files_, "state", out_, err_), ExitCode::kOk);
   EXPECT_EQ(VerifyCheckpoints(files_, "state", out_, err_), ExitCode::kOk);
   const std::string file = testing::TempDir() + "/small.safetensors";
-  EXPECT_EQ(ExportCheckpoint(files_, "state", file, /*masters=*/false, out_, err_), ExitCode::kOk);
+  EXPECT_EQ(ExportCheckpoint(files_, "state", file, {}, out_, err_), ExitCode::kOk);
   EXPECT_EQ(err_.str(), "");
 }
 

@@ -88,15 +88,22 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     tests_.push_back(std::move(test));
   }
+  // Records a test by this worker, the evaluator (Members::ReportTest).
+  void set_test(ModelTest test) {
+    absl::MutexLock lock(&mu_);
+    test_ = std::move(test);
+  }
   void ClearTests() {
     absl::MutexLock lock(&mu_);
     tests_.clear();
+    test_.reset();
   }
   // Sets the tests and the question in a heartbeat to the lead. Every heartbeat has all of them, because a heartbeat
   // may be lost.
   void FillIn(HeartbeatRequest& request) const {
     absl::MutexLock lock(&mu_);
     request.mutable_tests()->Assign(tests_.begin(), tests_.end());
+    if (test_.has_value()) *request.mutable_test() = *test_;
     request.set_asks_evaluator(asks_evaluator_);
     if (stops_before_.has_value()) request.set_stops_before(stops_before_->value);
   }
@@ -196,6 +203,7 @@ class StatusReport {
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);
   std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
+  std::optional<ModelTest> test_ ABSL_GUARDED_BY(mu_);
   bool asks_evaluator_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<WorkerId> evaluator_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> stops_before_ ABSL_GUARDED_BY(mu_);

@@ -32,6 +32,11 @@ absl::StatusOr<WorkerId> Members::Evaluator() {
   return *core.report().evaluator();
 }
 
+void Members::ReportTest(const ModelTest& test) {
+  thread_.core->report().set_test(test);
+  thread_.loop->Post([this] { thread_.core->HeartbeatToLead(); });
+}
+
 absl::Status Members::WaitUntilAlone() {
   StatusReport& report = thread_.core->report();
   const ClientOptions& options = thread_.options;

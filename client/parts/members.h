@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "client/parts/core_thread.h"
 #include "common/base/ids.h"
+#include "proto/control.pb.h"
 
 namespace thinwire::client {
 
@@ -30,6 +31,8 @@ class Members {
   // Returns the evaluator, which the lead appoints when the first worker has finished a step, and
   // anew if it is lost or leaves before the last step. Blocks until the lead has named it.
   absl::StatusOr<WorkerId> Evaluator();
+  // Sends TEST, a test of the model by this worker, to the lead.
+  void ReportTest(const ModelTest& test);
   // Blocks until every server reports that no other worker is live: the others have left, or their
   // leases have expired. Client::waiting() names the other workers meanwhile. Not called between
   // BeginStep and NextStep.

@@ -97,6 +97,10 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
     problems.Add("push", absl::StrCat("adaptive is only valid with local_steps: 1 (got ",
                                       job.task.local.count, ")"));
   }
+  if (job.push.adaptive.has_value() && job.recovery.retention.best_count > 0) {
+    // The lead then makes only the checkpoints with which trials begin.
+    problems.Add("keep_best", "only valid with a push other than adaptive (got push: adaptive)");
+  }
   if (job.push.adaptive.has_value() && job.task.loss == LossKind::kScript) {
     problems.Add(
         "push",
@@ -355,6 +359,8 @@ Problems JobSpec::Validate() const {
   RequireDuration("server_return_seconds", recovery.server_return, problems);
   problems.Require(recovery.retention.newest_count >= 1 && recovery.retention.newest_count <= 1000,
                    "keep_checkpoints", "from 1 to 1000", recovery.retention.newest_count);
+  problems.Require(recovery.retention.best_count <= 1000, "keep_best", "from 0 to 1000",
+                   recovery.retention.best_count);
   for (size_t i = 0; i < stragglers.size(); ++i) {
     const std::string field = absl::StrCat("straggler[", i, "]");
     problems.Require(stragglers[i].worker.value < rule.workers, field,

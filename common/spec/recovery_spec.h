@@ -21,6 +21,7 @@ enum class Durability : uint8_t {
 struct RetentionSpec {
   uint32_t newest_count = 2;  // 1 to 1000
   uint64_t every = 0;  // also the first at or after each multiple of this number of steps; 0: none
+  uint32_t best_count = 0;  // also this number of checkpoints with the best tests, at most 1000
 
   bool operator==(const RetentionSpec&) const = default;
 };

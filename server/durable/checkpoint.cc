@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <span>
 #include <string>
@@ -16,9 +17,6 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/memory/array_bytes.h"
-#include "proto/job.pb.h"
-#include "server/core/event.h"
-#include "server/durable/log_record.h"
 
 namespace thinwire {
 namespace {
@@ -190,124 +188,13 @@ absl::Status RemoveCheckpoint(Files& files, const std::string& folder, const std
   return RemoveFolder(files, path + kTemporary);
 }
 
-// Returns the step of the checkpoint of MANIFEST; nullopt: none, because the frontiers differ.
-std::optional<Step> StepOf(const CheckpointManifest& manifest) {
-  return manifest.has_step() ? std::optional(Step{manifest.step()}) : std::nullopt;
-}
-
-// Returns the step that the checkpoint of MANIFEST has completed at all shards; nullopt: there is
-// no shard, and the checkpoint is that of no step.
-std::optional<Step> CompletedStepOf(const CheckpointManifest& manifest) {
-  std::optional<Step> least = StepOf(manifest);
-  for (const CheckpointManifest::Shard& shard : manifest.shards()) {
-    const Step frontier{shard.frontier()};
-    least = std::min(frontier, least.value_or(frontier));
-  }
-  return least;
-}
-
-// Returns the checkpoints of FOLDER for which STEP_OF returns a step, in ascending order of their
-// steps. Leaves those out that ListAlignedCheckpoints leaves out.
-absl::StatusOr<std::vector<AlignedCheckpoint>> ListSteps(
-    Files& files, const std::string& folder,
-    std::optional<Step> (*step_of)(const CheckpointManifest&)) {
-  struct Candidate {
-    uint64_t generation = 0;
-    AlignedCheckpoint checkpoint;
-  };
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
-  std::vector<Candidate> candidates;
-  for (const std::string& name : names) {
-    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, folder, name);
-    if (!manifest.ok()) continue;
-    const std::optional<Step> step = step_of(*manifest);
-    if (step.has_value()) candidates.push_back({manifest->generation(), {*step, name}});
-  }
-  // In the order of writing within a generation.
-  std::ranges::stable_sort(candidates, {}, &Candidate::generation);
-  std::vector<AlignedCheckpoint> aligned;
-  for (Candidate& candidate : candidates) {
-    // A later checkpoint of a smaller step means that the servers went back to this step.
-    while (!aligned.empty() && aligned.back().step >= candidate.checkpoint.step) aligned.pop_back();
-    aligned.push_back(std::move(candidate.checkpoint));
-  }
-  return aligned;
-}
-
-// Adds the names of those of CHECKPOINTS that have one of STEPS to NAMES.
-void AddNames(const std::vector<AlignedCheckpoint>& checkpoints, const std::vector<Step>& steps,
-              std::set<std::string>& names) {
-  for (const AlignedCheckpoint& checkpoint : checkpoints) {
-    if (std::ranges::count(steps, checkpoint.step) > 0) names.insert(checkpoint.name);
-  }
-}
-
-// Returns the names of the checkpoints that are kept because of their steps.
-absl::StatusOr<std::set<std::string>> NamesOfSteps(Files& files, const std::string& folder,
-                                                   const KeptCheckpoints& kept) {
-  std::set<std::string> names;
-  if (!kept.steps.empty()) {
-    ASSIGN_OR_RETURN(const auto aligned, ListSteps(files, folder, StepOf));
-    AddNames(aligned, kept.steps, names);
-  }
-  if (kept.retention.every > 0) {
-    ASSIGN_OR_RETURN(const auto all, ListSteps(files, folder, CompletedStepOf));
-    std::vector<Step> steps;
-    for (const AlignedCheckpoint& checkpoint : all) steps.push_back(checkpoint.step);
-    AddNames(all, FirstSteps(steps, kept.retention.every), names);
-  }
-  return names;
-}
-
-// Returns the mode with which a server continues from the checkpoint of MANIFEST; "" if it has no
-// shard.
-std::string ModeOf(const CheckpointManifest& manifest) {
-  if (manifest.shards().empty()) return "";
-  const CheckpointManifest::Shard& shard = manifest.shards(0);
-  if (!shard.has_rule() && !shard.has_next_rule()) {
-    return Consistency::Mode::Value_Name(manifest.join().config().consistency().mode());
-  }
-  const auto& rule = shard.has_next_rule() ? shard.next_rule() : shard.rule();
-  return std::string(RuleOf(rule, /*max_workers=*/rule.workers()).rule.mode());
-}
-
-// Returns the name of the newest checkpoint of NAMES whose mode is not that of the last one, or an
-// empty string.
-std::string BeforeChangeOfMode(Files& files, const std::string& folder,
-                               const std::vector<std::string>& names) {
-  std::optional<std::string> newest;
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    const auto manifest = ReadManifest(files, folder, *name);
-    if (!manifest.ok()) continue;
-    const std::string mode = ModeOf(*manifest);
-    if (!newest.has_value()) newest = mode;
-    if (mode != *newest) return *name;
-  }
-  return "";
-}
-
-// Removes all checkpoints except KEPT, the newest healthy one and the one before the last change of
-// the mode. NEWEST_IS_HEALTHY: whether the newest checkpoint is healthy.
-absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckpoints& kept,
-                       bool newest_is_healthy) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
-  ASSIGN_OR_RETURN(const std::set<std::string> of_steps, NamesOfSteps(files, folder, kept));
-  const std::string before_change = BeforeChangeOfMode(files, folder, names);
-  bool found_healthy = newest_is_healthy;
-  size_t kept_count = 0;
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    bool healthy = false;
-    if (!found_healthy) {
-      const auto manifest = ReadManifest(files, folder, *name);
-      healthy = manifest.ok() && manifest->healthy();
-    }
-    if (kept_count < kept.retention.newest_count || healthy || of_steps.contains(*name) ||
-        *name == before_change) {
-      ++kept_count;
-      found_healthy |= healthy;
-      continue;
-    }
-    RETURN_IF_ERROR(RemoveCheckpoint(files, folder, *name));
+// Removes the checkpoints that are not KEPT.
+absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckpoints& kept) {
+  ASSIGN_OR_RETURN(const std::vector<ListedCheckpoint> all, ListManifests(files, folder));
+  const std::set<std::string> names = NamesToKeep(all, kept);
+  for (const ListedCheckpoint& checkpoint : all | std::views::reverse) {
+    if (names.contains(checkpoint.name)) continue;
+    RETURN_IF_ERROR(RemoveCheckpoint(files, folder, checkpoint.name));
   }
   return absl::OkStatus();
 }
@@ -367,25 +254,14 @@ absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Chec
   if (absl::StatusOr<Newest> newest = ReadNewest(files, folder); newest.ok()) {
     base = *std::move(newest);
   }
-  ASSIGN_OR_RETURN(const CheckpointManifest manifest, WriteNewest(files, folder, base, checkpoint));
-  return RemoveOld(files, folder, kept, manifest.healthy());
+  RETURN_IF_ERROR(WriteNewest(files, folder, base, checkpoint).status());
+  return RemoveOld(files, folder, kept);
 }
 
 absl::StatusOr<std::vector<AlignedCheckpoint>> ListAlignedCheckpoints(Files& files,
                                                                       const std::string& folder) {
-  return ListSteps(files, folder, StepOf);
-}
-
-std::vector<Step> FirstSteps(const std::vector<Step>& steps, uint64_t every) {
-  std::vector<Step> first;
-  if (every == 0) return first;
-  uint64_t last = 0;  // the number of the multiple before the last returned step
-  for (const Step step : steps) {
-    if (step.value / every == last) continue;
-    last = step.value / every;
-    first.push_back(step);
-  }
-  return first;
+  ASSIGN_OR_RETURN(const std::vector<ListedCheckpoint> all, ListManifests(files, folder));
+  return AlignedCheckpoints(all);
 }
 
 absl::Status ContinueFrom(Files& files, const std::string& folder, Step step,
@@ -409,7 +285,7 @@ absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generat
                                 const KeptCheckpoints& kept) {
   ASSIGN_OR_RETURN(const std::string name, NewestCheckpoint(files, folder));
   RETURN_IF_ERROR(WriteAgain(files, folder, name, generation));
-  return RemoveOld(files, folder, kept, /*newest_is_healthy=*/false);
+  return RemoveOld(files, folder, kept);
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder) {
@@ -421,6 +297,19 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(Files& files, const std
   ASSIGN_OR_RETURN(std::vector<std::string> names, files.List(folder));
   std::erase_if(names, [](const std::string& name) { return !NumberOf(name).has_value(); });
   return names;  // ascending: the numbers in the names have equal lengths
+}
+
+absl::StatusOr<std::vector<ListedCheckpoint>> ListManifests(Files& files,
+                                                            const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
+  std::vector<ListedCheckpoint> all;
+  for (const std::string& name : names) {
+    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, folder, name);
+    if (!manifest.ok() && !absl::IsDataLoss(manifest.status())) return manifest.status();
+    all.push_back({.name = name});
+    if (manifest.ok()) all.back().manifest = *std::move(manifest);
+  }
+  return all;
 }
 
 absl::StatusOr<std::string> NewestCheckpoint(Files& files, const std::string& folder) {

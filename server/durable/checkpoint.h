@@ -11,38 +11,25 @@
 #ifndef THINWIRE_SERVER_DURABLE_CHECKPOINT_H_
 #define THINWIRE_SERVER_DURABLE_CHECKPOINT_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "common/spec/recovery_spec.h"
 #include "proto/checkpoint.pb.h"
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/files.h"
+#include "server/durable/retention.h"
 
 namespace thinwire {
-
-// The checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one and the one
-// before the last change of the mode, from which an operator can go back if the change was wrong.
-struct KeptCheckpoints {
-  RetentionSpec retention;
-  std::vector<Step> steps;  // the newest checkpoint of each of these steps, if there is one
-};
-
-// Returns the first of STEPS, which ascend, at or after each multiple of EVERY above 0. EVERY 0: no
-// step.
-std::vector<Step> FirstSteps(const std::vector<Step>& steps, uint64_t every);
 
 // WriteCheckpoint, ContinueFrom and ContinueFromNewest REQUIRE: FOLDER exists, and no other thread
 // or process writes checkpoints to it.
 
-// Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints. Keeps the
-// checkpoints KEPT, always the newest healthy one, and the newest one with another mode. If the
-// arrays of a shard are those of the newest checkpoint, links its file instead of writing it again.
+// Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints that are not
+// KEPT (NamesToKeep). If the arrays of a shard are those of the newest checkpoint, links its file
+// instead of writing it again.
 // Errors: those of the file system; LATEST then names a complete checkpoint, the old one or the new
 // one.
 absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint,
@@ -53,16 +40,7 @@ absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Chec
 // damaged.
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder);
 
-// A checkpoint from which all servers of a job can continue together.
-struct AlignedCheckpoint {
-  Step step;
-  std::string name;
-};
-
-// Returns the checkpoints of FOLDER that have a step, in ascending order of their steps. A
-// checkpoint of a generation that a later generation has rolled back to an earlier step is left
-// out. So is a damaged manifest. Returns an empty vector if FOLDER has no checkpoint. Errors: those
-// of the file system.
+// Returns the AlignedCheckpoints() of FOLDER. Errors: those of the file system.
 absl::StatusOr<std::vector<AlignedCheckpoint>> ListAlignedCheckpoints(Files& files,
                                                                       const std::string& folder);
 
@@ -82,6 +60,9 @@ absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generat
 // Returns the names of the checkpoints in FOLDER, in the order of writing. Errors: those of the
 // file system.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(Files& files, const std::string& folder);
+// Returns the checkpoints in FOLDER with their manifests. Errors: those of the file system.
+absl::StatusOr<std::vector<ListedCheckpoint>> ListManifests(Files& files,
+                                                            const std::string& folder);
 // Returns the name of the newest complete checkpoint. Errors: those of ReadCheckpoint.
 absl::StatusOr<std::string> NewestCheckpoint(Files& files, const std::string& folder);
 // Returns the manifest of the checkpoint NAME without a look at its other files. Errors: DataLoss

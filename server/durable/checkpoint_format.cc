@@ -226,6 +226,7 @@ CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   if (checkpoint.lead.has_value()) *manifest.mutable_lead() = LeadMessage(*checkpoint.lead);
   if (checkpoint.step.has_value()) manifest.set_step(checkpoint.step->value);
   manifest.set_token_key(checkpoint.run.token_key);
+  if (checkpoint.test.has_value()) *manifest.mutable_test() = MessageOf(*checkpoint.test);
   return manifest;
 }
 
@@ -238,6 +239,7 @@ absl::StatusOr<Checkpoint> CheckpointOf(const CheckpointManifest& manifest) {
                     .token_key = manifest.token_key()};
   checkpoint.next = manifest.next_record();
   if (manifest.has_step()) checkpoint.step = Step{manifest.step()};
+  checkpoint.test = TestResultOf(manifest.test());
   for (const CheckpointManifest::Member& member : manifest.members()) {
     if (!checkpoint.members.empty() && member.worker() <= checkpoint.members.back().worker.value) {
       return OutOfRange("members: worker", member.worker());

@@ -22,6 +22,7 @@
 #include "server/core/shard_snapshot.h"
 #include "server/durable/event_log.h"
 #include "server/durable/log_record.h"
+#include "server/durable/test_result.h"
 
 namespace thinwire {
 
@@ -39,7 +40,8 @@ struct Checkpoint {
   std::optional<LeadRecord> lead;     // set at the lead
   std::vector<SavedShard> shards;     // ascending by shard
   LogSequence next = 1;               // the first record that a recovery must replay
-  std::optional<Step> step;  // the frontier of every shard; nullopt if the frontiers differ
+  std::optional<Step> step;        // the frontier of every shard; nullopt if the frontiers differ
+  std::optional<TestResult> test;  // the test after which the checkpoint was made
 };
 
 // Returns the frontier that all SHARDS have, or nullopt if the frontiers differ or there is no

@@ -189,13 +189,6 @@ TEST(CheckpointTest, AFailedFlushGivesTheAttemptUpAndKeepsACompleteCheckpoint) {
   EXPECT_GE(failure_count, 6);
 }
 
-TEST(CheckpointTest, TheFirstStepAtOrAfterEachMultipleIsOneOfTheFirstSteps) {
-  const std::vector<Step> steps = {{0}, {3}, {10}, {14}, {19}, {35}, {39}, {40}};
-  EXPECT_EQ(FirstSteps(steps, 10), (std::vector<Step>{{10}, {35}, {40}}));
-  EXPECT_EQ(FirstSteps(steps, 100), std::vector<Step>());
-  EXPECT_EQ(FirstSteps(steps, 0), std::vector<Step>());
-}
-
 TEST(CheckpointTest, TheNewestCheckpointsAndTheFirstOfEachIntervalAreKept) {
   const auto checkpoint_of = [](uint64_t step, uint64_t generation) {
     Checkpoint checkpoint;

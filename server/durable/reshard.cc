@@ -305,6 +305,7 @@ absl::StatusOr<std::vector<Checkpoint>> Reshard(std::span<const Checkpoint> serv
     checkpoint.run = run;
     checkpoint.members = members;
     checkpoint.step = progress.frontier;
+    checkpoint.test = servers[0].test;
     for (const ShardId shard : partition.ShardsOf(ServerId{s})) {
       ASSIGN_OR_RETURN(ShardSnapshot state,
                        NewState(Cut(pieces, partition.segments(shard)), progress));

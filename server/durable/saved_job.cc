@@ -386,9 +386,11 @@ uint64_t NextNumber(const std::vector<std::string>& names) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ChooseCheckpoints(Files& files, const std::string& dir) {
-  ASSIGN_OR_RETURN(const Candidates job, FindCandidates(files, dir));
-  ASSIGN_OR_RETURN(const Choice chosen, Choose(dir, job, /*only_newest=*/false));
+absl::StatusOr<std::vector<std::string>> ChooseCheckpoints(Files& files, const std::string& dir,
+                                                           std::optional<Step> step) {
+  ASSIGN_OR_RETURN(Candidates job, FindCandidates(files, dir));
+  ASSIGN_OR_RETURN(const Choice chosen, step.has_value() ? ChooseStep(dir, job, *step)
+                                                         : Choose(dir, job, /*only_newest=*/false));
   std::vector<std::string> names;
   for (const Candidate* candidate : chosen) {
     names.push_back(candidate == nullptr ? "" : candidate->name);

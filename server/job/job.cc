@@ -432,7 +432,11 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   if (request.epoch() == identity_.epoch.value) {
     RenewLease(worker, incarnation);
     DropDeals(request);
-    if (precision_ != nullptr && !stopping() && incarnation == membership_.of(worker).incarnation) {
+    const bool is_newest = incarnation == membership_.of(worker).incarnation;
+    if (leads() && request.has_test() && !stopping() && is_newest) {
+      checkpoints_.AddTest(request.test(), !membership_.Live().empty());
+    }
+    if (precision_ != nullptr && !stopping() && is_newest) {
       if (const absl::Status added = precision_->Add(request); !added.ok()) {
         options_.durable->failed(added);
       }

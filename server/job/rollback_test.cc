@@ -307,6 +307,38 @@ class RollbackTest : public testing::Test {
     TickUntil([&] { return pending.ready(); });
     return pending.Get();
   }
+  // Worker 0 tells the lead in a heartbeat that it has tested the parameters of STEP.
+  void ReportTest(uint64_t step, double accuracy) {
+    HeartbeatRequest request;
+    request.set_worker(w0_.number);
+    request.set_incarnation(w0_.incarnation);
+    request.set_epoch(servers_[0]->epoch);
+    *request.mutable_test() = MessageOf(TestResult{.step = Step{step}, .value = accuracy});
+    Pending<HeartbeatReply> pending(run_task_);
+    servers_[0]->job->Heartbeat(request, pending.done());
+    ASSERT_TRUE(pending.Get().ok());
+    RunTicks(100);  // the other server hears of the step
+  }
+  // Worker 0 reports a test that is among the best, and trains until both servers have the
+  // checkpoint after it. Returns the step of the checkpoint.
+  uint64_t TrainToTested(double accuracy) {
+    const std::optional<uint64_t> before = AnnouncedStep();
+    ReportTest(step_, accuracy);
+    EXPECT_NE(AnnouncedStep(), before);
+    const uint64_t step = *AnnouncedStep();
+    Train(step);
+    TickUntil([&] { return HasStep(0, step) && HasStep(1, step); });
+    return step;
+  }
+  // Returns the accuracies of the tested checkpoints of server S, with their steps.
+  std::map<uint64_t, double> TestedOf(uint32_t s) {
+    std::map<uint64_t, double> accuracies;
+    const auto all = ListManifests(servers_[s]->files, kFolder).value();
+    for (const TestedCheckpoint& tested : TestedCheckpoints(all)) {
+      accuracies[tested.step->value] = tested.test.value;
+    }
+    return accuracies;
+  }
   static void ExpectSteps(const absl::StatusOr<SaveCheckpointReply>& reply, uint64_t step) {
     ASSERT_TRUE(reply.ok()) << reply.status();
     EXPECT_EQ(reply->least_step(), step);
@@ -1500,6 +1532,146 @@ TEST_F(RollbackTest, TheCheckpointOfAnIntervalStaysAtAllServers) {
   ASSERT_TRUE(Restore(*first).ok());
   AwaitGeneration(3);
   EXPECT_EQ(Masters(), masters_[*first]);
+}
+
+// The checkpoint after the best test survives later ones, a restart of the lead included.
+TEST_F(RollbackTest, TheBestTestedCheckpointStaysAtAllServers) {
+  retention_ = {.newest_count = 1, .best_count = 1};
+  StartServers();
+  Begin();
+  RunTicks(100);  // both servers answer the lead once
+  Train(3);
+  const uint64_t best = TrainToTested(0.5);
+  const std::map<uint64_t, double> only_best = {{best, 0.5}};
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(TestedOf(s), only_best) << s;
+  ReportTest(3, 0.5);  // a heartbeat repeats the test
+  ReportTest(step_, 0.4);
+  EXPECT_EQ(AnnouncedStep(), best) << "not among the best";
+  for (int i = 0; i < 3; ++i) TrainToCheckpoint();
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  AwaitGeneration(2);
+  Resume(StepsOf(0).back().value);
+  ReportTest(step_, 0.45);
+  EXPECT_EQ(AnnouncedStep(), std::nullopt) << "the lead knows the accuracy of the best";
+  for (int i = 0; i < 3; ++i) TrainToCheckpoint();
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(TestedOf(s), only_best) << s;
+
+  const uint64_t better = TrainToTested(0.6);
+  for (int i = 0; i < 2; ++i) TrainToCheckpoint();
+  for (uint32_t s = 0; s < kServers; ++s) {
+    EXPECT_EQ(TestedOf(s), (std::map<uint64_t, double>{{better, 0.6}})) << s;
+    EXPECT_FALSE(HasStep(s, best)) << s;
+  }
+  ASSERT_TRUE(Restore(better).ok());
+  AwaitGeneration(3);
+  EXPECT_EQ(Masters(), masters_[better]);
+}
+
+TEST_F(RollbackTest, AFullDiskRemovesNoTestedCheckpoint) {
+  retention_ = {.newest_count = 1, .best_count = 1};
+  StartServers();
+  Begin();
+  RunTicks(100);  // both servers answer the lead once
+  Train(3);
+  const uint64_t best = TrainToTested(0.5);
+  for (uint32_t failing = 0; failing < kServers; ++failing) {
+    const uint64_t failed_before = Status(failing).failed_checkpoints();
+    servers_[failing]->files.SetFreeBytes(10);
+    ReportTest(step_, 0.6 + 0.1 * failing);
+    const uint64_t step = *AnnouncedStep();
+    Train(step);
+    TickUntil([&] {
+      return HasStep(1 - failing, step) && Status(failing).failed_checkpoints() > failed_before;
+    });
+    servers_[failing]->files.SetFreeBytes(uint64_t{1} << 40);
+    for (int i = 0; i < 3; ++i) TrainToCheckpoint();
+    for (uint32_t s = 0; s < kServers; ++s) EXPECT_TRUE(HasStep(s, best)) << s;
+  }
+  ASSERT_TRUE(Restore(best).ok());
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[best]);
+}
+
+TEST_F(RollbackTest, AReturnBelowATestedCheckpointForgetsIt) {
+  retention_ = {.newest_count = 3, .best_count = 1};
+  StartServers();
+  Begin();
+  const uint64_t first = TrainToCheckpoint();
+  TrainToTested(0.5);
+  ASSERT_TRUE(Restore(first).ok());
+  AwaitGeneration(2);
+  Resume(first);
+  RunTicks(100);
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_TRUE(TestedOf(s).empty()) << s;
+  const uint64_t best = TrainToTested(0.4);
+  for (int i = 0; i < 4; ++i) TrainToCheckpoint();
+  for (uint32_t s = 0; s < kServers; ++s) {
+    EXPECT_EQ(TestedOf(s), (std::map<uint64_t, double>{{best, 0.4}})) << s;
+  }
+}
+
+// The last test of a run: no worker reaches the announced step.
+TEST_F(RollbackTest, TheLastTestBelongsToTheLastCheckpoint) {
+  retention_ = {.newest_count = 1, .best_count = 1};
+  for (const bool leaves_first : {false, true}) {
+    for (uint32_t s = 0; s < kServers; ++s) RestartWithoutState(s);
+    w0_ = Worker{.number = 0};
+    step_ = 0;
+    Begin();
+    RunTicks(100);  // both servers answer the lead once
+    Train(3);
+    const Worker evaluator = {.number = 0, .incarnation = w0_.incarnation};
+    if (leaves_first) Leave(w0_);
+    w0_.incarnation = evaluator.incarnation;
+    ReportTest(3, 0.5);
+    if (!leaves_first) Leave(w0_);
+    for (uint32_t s = 0; s < kServers; ++s) Stop(s);
+    RunDueTasks();
+    for (uint32_t s = 0; s < kServers; ++s) {
+      EXPECT_EQ(TestedOf(s), (std::map<uint64_t, double>{{3, 0.5}})) << s;
+    }
+  }
+}
+
+TEST_F(RollbackTest, InAsyncAndWithALogTheBestTestedCheckpointIsMadeAtOnceAndStays) {
+  for (const auto& [rule, durability] : {std::pair(Rule::Async(1), Durability::kCheckpoint),
+                                         {Rule::Ssp(1, 2), Durability::kCheckpoint},
+                                         {Rule::Async(1), Durability::kLog},
+                                         {Rule::Sync(1), Durability::kLog}}) {
+    rule_ = rule;
+    durability_ = durability;
+    retention_ = {.newest_count = 1, .best_count = 1};
+    for (uint32_t s = 0; s < kServers; ++s) RestartWithoutState(s);
+    w0_ = Worker{.number = 0};
+    step_ = 0;
+    JoinAll(w0_);
+    SendReads(w0_, 0, /*seed=*/true);
+    AwaitParameters(w0_, 0);
+    Train(3);
+    ReportTest(3, 0.5);
+    RunDueTasks();
+    const std::map<uint64_t, double> best = {{3, 0.5}};
+    for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(TestedOf(s), best) << s << " " << rule;
+    for (int i = 0; i < 3; ++i) {
+      Train(step_ + 2);
+      ExpectSteps(Save(), step_);
+    }
+    for (uint32_t s = 0; s < kServers; ++s) {
+      EXPECT_EQ(TestedOf(s), best) << s << " " << rule;
+      EXPECT_EQ(ListCheckpoints(servers_[s]->files, kFolder)->size(), 2u) << s << " " << rule;
+    }
+    // A restarted lead knows the accuracy.
+    Kill(0);
+    ASSERT_TRUE(StartServer(0).ok());
+    ASSERT_TRUE(Join(0, w0_).ok());
+    ReportTest(step_, 0.4);
+    RunDueTasks();
+    EXPECT_EQ(TestedOf(0), best) << rule;
+    ReportTest(step_ + 1, 0.6);
+    RunDueTasks();
+    EXPECT_EQ(TestedOf(0).rbegin()->second, 0.6) << rule;
+  }
 }
 
 // No restart undoes the return, or continues from a checkpoint of the abandoned generation.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/time/trace.h"
+#include "proto/control.pb.h"
 #include "proto/precision.pb.h"
 #include "proto/worker_event.pb.h"
 #include "worker/batches/batch_buffer.h"
@@ -27,7 +28,7 @@ absl::StatusOr<bool> Evaluator::IsAppointed() {
   return evaluator == options_.worker;
 }
 
-absl::Status Evaluator::Test() {
+absl::Status Evaluator::Test(Step step) {
   const TraceSpan span(parts_.tracer, kTrainingLane, "evaluation");
   // Waits for the parameters of the next step, which include the updates of the last step.
   RETURN_IF_ERROR(parts_.client.WaitAll());
@@ -36,6 +37,14 @@ absl::Status Evaluator::Test() {
   stopwatch_.Start();
   RETURN_IF_ERROR(result.status());
   test_ = *result;
+  ModelTest test;
+  test.set_step(step.value);
+  if (const std::optional<double> accuracy = test_->accuracy(); accuracy.has_value()) {
+    test.set_accuracy(*accuracy);
+  } else {
+    test.set_loss(test_->mean_loss());
+  }
+  parts_.client.members().ReportTest(test);
   return absl::OkStatus();
 }
 
@@ -72,7 +81,7 @@ absl::Status Evaluator::TestTrial(Step step) {
     ASSIGN_OR_RETURN(evaluates, IsAppointed());
   }
   if (!evaluates) return absl::OkStatus();
-  RETURN_IF_ERROR(Test());
+  RETURN_IF_ERROR(Test(step));
   // push: adaptive refuses loss: script, so there is an accuracy.
   parts_.client.trials().Report(trial_tests_->MessageOf(step, *test_->accuracy(), error, run_end));
   return absl::OkStatus();

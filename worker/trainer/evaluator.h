@@ -41,8 +41,8 @@ class Evaluator {
 
   // Returns whether this worker is the evaluator. The first call may block for up to two heartbeats.
   absl::StatusOr<bool> IsAppointed();
-  // Tests the parameters of the next step.
-  absl::Status Test();
+  // Tests the parameters of STEP, the next step, and tells the lead the result.
+  absl::Status Test(Step step);
   // Returns the result of the last test since ForgetTest.
   const std::optional<BatchResult>& test() const { return test_; }
   void ForgetTest() { test_.reset(); }

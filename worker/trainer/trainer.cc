@@ -107,7 +107,7 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
   ASSIGN_OR_RETURN(const bool evaluates, evaluator_.IsAppointed());
   if (!evaluator_.test() && evaluates) {
     RETURN_IF_ERROR(AwaitParameters(next_));
-    RETURN_IF_ERROR(evaluator_.Test());
+    RETURN_IF_ERROR(evaluator_.Test(next_));
   }
   if (options_.output && evaluates) RETURN_IF_ERROR(evaluator_.AwaitOthers());
   return numbers_.has_symptom() ? Ending::kDiverged : Ending::kFinished;
@@ -253,7 +253,7 @@ void Trainer::Drain() {
 absl::Status Trainer::FinishEpoch(uint64_t epoch) {
   numbers_.FinishEpoch(epoch);
   ASSIGN_OR_RETURN(const bool evaluates, evaluator_.IsAppointed());
-  if (evaluates) RETURN_IF_ERROR(evaluator_.Test());
+  if (evaluates) RETURN_IF_ERROR(evaluator_.Test(next_));
   evaluator_.KeepBest(epoch);
   report_.FinishEpoch(epoch);
   return absl::OkStatus();

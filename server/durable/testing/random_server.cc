@@ -33,7 +33,7 @@ bool operator==(const Checkpoint& a, const Checkpoint& b) {
   return a.server == b.server && a.run.run == b.run.run && a.run.generation == b.run.generation &&
          a.run.join.SerializeAsString() == b.run.join.SerializeAsString() &&
          a.run.token_key == b.run.token_key && a.members == b.members && a.lead == b.lead &&
-         a.next == b.next && a.step == b.step && std::ranges::equal(a.shards, b.shards, equal);
+         a.next == b.next && a.step == b.step && a.test == b.test && std::ranges::equal(a.shards, b.shards, equal);
 }
 
 std::ostream& operator<<(std::ostream& out, const Checkpoint& checkpoint) {
@@ -60,7 +60,8 @@ Checkpoint RandomServer::Next(int event_count) {
       .members = {{WorkerId{0}, Incarnation{3}, Incarnation{2}, true},
                   {WorkerId{2}, Incarnation{1}, Incarnation{0}, false}},
       .deals = {},
-      .lead = LeadRecord{.admitted = {Epoch{0}, Epoch{8}}, .target_workers = 2}};
+      .lead = LeadRecord{.admitted = {Epoch{0}, Epoch{8}}, .target_workers = 2},
+      .test = TestResult{.step = Step{9}, .value = 0.25, .is_loss = parts_.size() > 1}};
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     for (int event = 0; event < event_count || !part.shard->CanSave(); ++event) {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/durable/checkpoint.h"
+#include "server/durable/retention.h"
 
 namespace thinwire {
 namespace {
@@ -26,7 +26,8 @@ ServerCheckpoints CheckpointsOf(const FollowReply& reply) {
                                    .awaits_rollback = reply.awaits_rollback(),
                                    .steps = {},
                                    .frontier = Step{reply.frontier()},
-                                   .writing = reply.writing()};
+                                   .writing = reply.writing(),
+                                   .tested = {}};
   for (const uint64_t step : reply.checkpoint_steps()) checkpoints.steps.push_back(Step{step});
   return checkpoints;
 }
@@ -34,12 +35,13 @@ ServerCheckpoints CheckpointsOf(const FollowReply& reply) {
 }  // namespace
 
 CheckpointLead::CheckpointLead(std::string job, uint32_t server_count, Peers* peers,
-                               Executor& control, Server server, bool settled, uint64_t keep_every)
+                               Executor& control, Server server, bool settled,
+                               RetentionSpec retention)
     : job_(std::move(job)),
       peers_(peers),
       control_(control),
       server_(std::move(server)),
-      keep_every_(keep_every),
+      retention_(retention),
       servers_(server_count),
       settled_(settled) {}
 
@@ -151,7 +153,11 @@ void CheckpointLead::EndReturn(const absl::Status& status) {
 }
 
 std::vector<Step> CheckpointLead::kept_steps() const {
-  std::vector<Step> steps = FirstSteps(common_, keep_every_);
+  std::vector<Step> steps = FirstSteps(common_, retention_.every);
+  // The best of those that all servers have: a better one that a full disk refuses takes no place.
+  for (const Step best : BestSteps(servers_[0]->tested, common_, retention_.best_count)) {
+    steps.push_back(best);
+  }
   steps.push_back(*kept_);
   if (wanted_.has_value()) steps.push_back(wanted_->step);
   std::ranges::sort(steps);

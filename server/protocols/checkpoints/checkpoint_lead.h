@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/spec/recovery_spec.h"
 #include "common/time/executor.h"
 #include "proto/control.pb.h"
 #include "server/protocols/checkpoints/rollback_plan.h"
@@ -43,9 +44,9 @@ class CheckpointLead {
 
   // PEERS, which may be null in a job with one server, and CONTROL, the control thread, must outlive
   // this object. SETTLED: whether all servers are known to be in the same generation, as at the
-  // begin of a run. KEEP_EVERY: RetentionSpec::every.
+  // begin of a run. RETENTION: which checkpoints all servers keep, beside the newest ones.
   CheckpointLead(std::string job, uint32_t server_count, Peers* peers, Executor& control,
-                 Server server, bool settled, uint64_t keep_every = 0);
+                 Server server, bool settled, RetentionSpec retention = RetentionSpec());
 
   // Calls the other servers and announces the next step, if it is time. The caller makes its own
   // checkpoint at announced(), and keeps those of kept_steps(). INTERVAL is the time between two
@@ -101,7 +102,7 @@ class CheckpointLead {
   Peers* const peers_;
   Executor& control_;
   const Server server_;
-  const uint64_t keep_every_;
+  const RetentionSpec retention_;
 
   // The replies of the current round of Follow calls; nullopt: no answer.
   std::vector<std::optional<ServerCheckpoints>> servers_;

@@ -50,7 +50,7 @@ class FakePeers final : public Peers {
 
 class CheckpointLeadTest : public testing::Test {
  protected:
-  void Make(bool settled, uint64_t keep_every = 0) {
+  void Make(bool settled, RetentionSpec retention = RetentionSpec()) {
     lead_.emplace("train", 2, &peers_, *control_,
                   CheckpointLead::Server{
                       .checkpoints = [this] { return own_; },
@@ -60,7 +60,7 @@ class CheckpointLeadTest : public testing::Test {
                             done(absl::OkStatus());
                           },
                       .fail = [this](const absl::Status& status) { failure_ = status; }},
-                  settled, keep_every);
+                  settled, retention);
   }
   void Tick(absl::Duration after, uint64_t frontier) {
     now_ += after;
@@ -225,7 +225,7 @@ TEST_F(CheckpointLeadTest, AServerThatAwaitsARollbackSendsTheLeadBack) {
 TEST_F(CheckpointLeadTest, EveryServerKeepsTheSameSteps) {
   own_.steps = {{0}, {10}, {14}, {21}, {25}, {27}, {29}};
   peers_.reply = Reply(1, {0, 10, 14, 25, 26, 27});
-  Make(/*settled=*/true, /*keep_every=*/10);
+  Make(/*settled=*/true, {.every = 10});
   Tick(absl::ZeroDuration(), 0);
   EXPECT_EQ(lead_->kept(), Step{27});
   // Server 1 has no checkpoint of step 21, so step 25 is the first one at or after step 20.
@@ -233,6 +233,23 @@ TEST_F(CheckpointLeadTest, EveryServerKeepsTheSameSteps) {
   Tick(absl::Seconds(1), 0);
   const auto& told = peers_.follows.back().kept_steps();
   EXPECT_EQ(std::vector<uint64_t>(told.begin(), told.end()), (std::vector<uint64_t>{10, 25, 27}));
+}
+
+TEST_F(CheckpointLeadTest, ABetterCheckpointTakesTheOldOnesPlaceWhenAllServersHaveIt) {
+  const auto tested = [](uint64_t step, double accuracy) {
+    return TestedCheckpoint{
+        .test = {.step = Step{step}, .value = accuracy}, .name = "", .step = Step{step}};
+  };
+  own_.steps = {{8}, {16}, {24}, {32}};
+  own_.tested = {tested(24, 0.9), tested(8, 0.8), tested(16, 0.7)};
+  // The disk of server 1 was full at step 24.
+  peers_.reply = Reply(1, {8, 16, 32});
+  Make(/*settled=*/true, {.best_count = 1});
+  Tick(absl::ZeroDuration(), 32);
+  EXPECT_EQ(lead_->kept_steps(), (std::vector<Step>{{8}, {32}}));
+  peers_.reply = Reply(1, {8, 16, 24, 32});
+  Tick(absl::Seconds(1), 32);
+  EXPECT_EQ(lead_->kept_steps(), (std::vector<Step>{{24}, {32}}));
 }
 
 // The end of the write could remove the checkpoint.

@@ -34,7 +34,7 @@ Checkpointer::Checkpointer(Files& files, Options options, Journal& journal, Cloc
       head_(std::move(head)),
       ended_(std::move(ended)),
       kept_{.retention = options_.retention},
-      steps_(ReadSteps()),
+      stored_(ReadStored()),
       writer_(std::move(writer)) {
   if (options_.awaits_keep) kept_.retention.newest_count = std::numeric_limits<uint32_t>::max();
 }
@@ -98,6 +98,7 @@ void Checkpointer::Complete(std::vector<SavedShard> shards, Step from, uint64_t 
   if (rolled_back_) return;
   Checkpoint checkpoint = head_();
   checkpoint.shards = std::move(shards);
+  checkpoint.test = std::exchange(test_, std::nullopt);
   // A server without shards is in the state of every step.
   checkpoint.step = checkpoint.shards.empty() ? from : CommonFrontier(checkpoint.shards);
   // The shards were saved early. A later call of Start may name the step again.
@@ -129,9 +130,9 @@ void Checkpointer::Write(const Checkpoint& checkpoint, const KeptCheckpoints& ke
     saved.largest = std::max(frontier, saved.largest.value_or(frontier));
   }
   control_.Post([this, written, saved, number, cost = clock_.Now() - start, bytes = NewestBytes(),
-                 steps = ReadSteps()] {
+                 stored = ReadStored()] {
     --queued_count_;
-    steps_ = steps;
+    stored_ = stored;
     if (!written.ok()) {
       ++failed_count_;
       return ended_(number, written);
@@ -170,17 +171,20 @@ uint64_t Checkpointer::NewestBytes() const {
   return bytes;
 }
 
-std::vector<Step> Checkpointer::ReadSteps() {
-  std::vector<Step> steps;
-  const auto aligned = ListAlignedCheckpoints(files_, options_.folder);
-  if (!aligned.ok()) {
+Checkpointer::Stored Checkpointer::ReadStored() {
+  Stored stored;
+  const auto all = ListManifests(files_, options_.folder);
+  if (!all.ok()) {
     if (const auto more = failure_lines_.Next(clock_.Now())) {
-      LOG(WARNING) << "cannot list the checkpoints: " << aligned.status().message() << *more;
+      LOG(WARNING) << "cannot list the checkpoints: " << all.status().message() << *more;
     }
-    return steps;
+    return stored;
   }
-  for (const AlignedCheckpoint& checkpoint : *aligned) steps.push_back(checkpoint.step);
-  return steps;
+  for (const AlignedCheckpoint& checkpoint : AlignedCheckpoints(*all)) {
+    stored.steps.push_back(checkpoint.step);
+  }
+  stored.tested = TestedCheckpoints(*all);
+  return stored;
 }
 
 }  // namespace thinwire

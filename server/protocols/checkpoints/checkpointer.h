@@ -28,6 +28,8 @@
 #include "proto/control.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
+#include "server/durable/retention.h"
+#include "server/durable/test_result.h"
 #include "server/shards/hosted_model.h"
 #include "server/shards/journal.h"
 
@@ -86,6 +88,8 @@ class Checkpointer {
   void Keep(std::vector<Step> steps) {
     kept_ = {.retention = options_.retention, .steps = std::move(steps)};
   }
+  // The next checkpoint of which all shards are saved is the one after TEST.
+  void SetTest(const TestResult& test) { test_ = test; }
   // Starts the last checkpoint: shards no longer wait for a step.
   void StartLast(const HostedModel& model);
   // If the shards of a checkpoint wait for a step, they no longer wait for it.
@@ -110,16 +114,24 @@ class Checkpointer {
   // Returns the largest step from which on a checkpoint was started; nullopt: none was started.
   std::optional<Step> newest_from() const { return newest_from_; }
   // Returns the steps of the checkpoints from which a rollback can continue, in ascending order.
-  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Step>& steps() const { return stored_.steps; }
+  // Returns the checkpoints after a test, the best test first.
+  const std::vector<TestedCheckpoint>& tested() const { return stored_.tested; }
   // Sets the counters of the checkpoints in REPLY.
   void FillIn(StatusReply& reply) const;
 
  private:
+  // The checkpoints in the folder.
+  struct Stored {
+    std::vector<Step> steps;
+    std::vector<TestedCheckpoint> tested;
+  };
+
   void Complete(std::vector<SavedShard> shards, Step from, uint64_t number);
   // Runs on the writer thread.
   void Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept, absl::Time start,
              uint64_t number);
-  std::vector<Step> ReadSteps();
+  Stored ReadStored();
   // Returns the bytes of the shards' files of the newest checkpoint; 0 if its manifest is
   // unreadable.
   uint64_t NewestBytes() const;
@@ -140,7 +152,8 @@ class Checkpointer {
   bool rolled_back_ = false;            // RollBack was called
   std::optional<absl::Duration> cost_;  // the time that the last checkpoint took
   LogLimit failure_lines_{10, absl::Minutes(1)};
-  std::vector<Step> steps_;
+  std::optional<TestResult> test_;  // see SetTest
+  Stored stored_;
   // Since the server's start. The time and the bytes are those of completed checkpoints.
   uint64_t completed_count_ = 0;
   uint64_t failed_count_ = 0;

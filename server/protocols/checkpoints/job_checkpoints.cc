@@ -11,12 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "server/durable/checkpoint.h"
+#include "server/durable/test_result.h"
 
 namespace thinwire {
 namespace {
 
 constexpr double kShortestLimit = 0.1;
 constexpr double kLongestLimit = 86400;
+// A server tries to make a checkpoint after a test for this time.
+constexpr double kTestSeconds = 60;
 
 SaveCheckpointReply ReplyOf(const SavedSteps& steps) {
   SaveCheckpointReply reply;
@@ -73,6 +76,9 @@ void JobCheckpoints::Start(bool recovered) {
         requests_->Ended(number, result);
       });
   requests_ = std::make_unique<SaveRequests>(*checkpointer_);
+  for (const TestedCheckpoint& checkpoint : checkpointer_->tested()) {
+    newest_test_ = std::max(checkpoint.test.step, newest_test_.value_or(Step{}));
+  }
   if (!aligned()) return;
   awaits_rollback_ = recovered && durable.awaits_rollback;
   if (!parts_.identity.leads()) return;
@@ -85,7 +91,7 @@ void JobCheckpoints::Start(bool recovered) {
                 GoBack(order.step, order.generation, std::move(done));
               },
           .fail = [this](const absl::Status& status) { options_.durable->failed(status); }},
-      /*settled=*/!recovered, durable.retention.every);
+      /*settled=*/!recovered, durable.retention);
 }
 
 void JobCheckpoints::Stop() {
@@ -175,17 +181,40 @@ absl::Status JobCheckpoints::CheckSave(const SaveCheckpointRequest& request) con
 void JobCheckpoints::Save(const SaveCheckpointRequest& request, bool live, const SaveDone& done) {
   if (const absl::Status status = CheckSave(request); !status.ok()) return done(status);
   if (request.run() != 0) return SaveOwn(request, done);
-  SaveCheckpointRequest passed = request;
-  passed.set_job(parts_.identity.job);
-  passed.set_run(parts_.identity.run.value);
-  passed.set_generation(parts_.identity.generation.value);
-  passed.clear_step();
+  SaveCheckpointRequest passed;
+  passed.set_seconds(request.seconds());
+  SaveAsLead(passed, live, done);
+}
+
+void JobCheckpoints::SaveAsLead(SaveCheckpointRequest request, bool live, const SaveDone& done) {
+  request.set_job(parts_.identity.job);
+  request.set_run(parts_.identity.run.value);
+  request.set_generation(parts_.identity.generation.value);
   if (lead_ != nullptr) {
     const absl::StatusOr<Step> step = lead_->AnnounceNow(parts_.clock.Now(), live);
     if (!step.ok()) return done(step.status());
-    passed.set_step(step->value);
+    request.set_step(step->value);
   }
-  SaveEverywhere(passed, done);
+  SaveEverywhere(request, done);
+}
+
+void JobCheckpoints::AddTest(const ModelTest& test, bool live) {
+  const std::optional<TestResult> result = TestResultOf(test);
+  if (checkpointer_ == nullptr || parts_.model.Get() == nullptr || !result.has_value()) return;
+  const size_t best_count = options_.durable->retention.best_count;
+  const std::vector<TestedCheckpoint>& tested = checkpointer_->tested();
+  const bool is_best = tested.size() < best_count ||
+                       (best_count > 0 && result->IsBetterThan(tested[best_count - 1].test));
+  // Each heartbeat repeats the newest test.
+  if (!is_best || result->step <= newest_test_ || !CheckAgreed().ok()) return;
+  newest_test_ = result->step;
+  SaveCheckpointRequest request;
+  request.set_seconds(kTestSeconds);
+  *request.mutable_test() = test;
+  SaveAsLead(request, live, [step = result->step](const auto& saved) {
+    if (saved.ok()) return;
+    LOG(INFO) << "after the test of step " << step << ": " << saved.status().message();
+  });
 }
 
 void JobCheckpoints::SaveEverywhere(const SaveCheckpointRequest& request, const SaveDone& done) {
@@ -204,7 +233,11 @@ void JobCheckpoints::SaveEverywhere(const SaveCheckpointRequest& request, const 
 
 void JobCheckpoints::SaveOwn(const SaveCheckpointRequest& request, const SaveDone& done) {
   const auto step = request.has_step() ? std::optional(Step{request.step()}) : std::nullopt;
-  requests_->Add(step, parts_.clock.Now(), absl::Seconds(request.seconds()), *parts_.model.Get(),
+  const std::shared_ptr<const HostedModel> model = parts_.model.Get();
+  const std::optional<TestResult> test = TestResultOf(request.test());
+  // A server without shards may have written the checkpoint of the announced step already.
+  if (test.has_value() && !model->hosts().empty()) checkpointer_->SetTest(*test);
+  requests_->Add(step, parts_.clock.Now(), absl::Seconds(request.seconds()), *model,
                  [done](const absl::StatusOr<SavedSteps>& saved) {
                    if (!saved.ok()) return done(saved.status());
                    done(ReplyOf(*saved));
@@ -342,7 +375,8 @@ ServerCheckpoints JobCheckpoints::OwnCheckpoints() const {
           .awaits_rollback = awaits_rollback_,
           .steps = checkpointer_->steps(),
           .frontier = model == nullptr ? Step{} : model->frontier(),
-          .writing = checkpointer_->writing()};
+          .writing = checkpointer_->writing(),
+          .tested = checkpointer_->tested()};
 }
 
 void JobCheckpoints::FillIn(StatusReply& reply) const {

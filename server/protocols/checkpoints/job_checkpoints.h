@@ -110,6 +110,10 @@ class JobCheckpoints {
   // name of the server; those of the calls of the other servers.
   using SaveDone = std::function<void(absl::StatusOr<SaveCheckpointReply>)>;
   void Save(const SaveCheckpointRequest& request, bool live, const SaveDone& done);
+  // At the lead: makes a checkpoint of all servers after TEST, if it is one of the best
+  // (RetentionSpec::best_count). Does nothing if TEST is no newer one. LIVE: whether a worker is
+  // live.
+  void AddTest(const ModelTest& test, bool live);
   // Performs an operator's request, at the lead: all servers go back to the checkpoint of a step.
   // Errors: FailedPrecondition if the servers of this job do not go back together; those of
   // CheckpointLead::Return and of the file system.
@@ -133,6 +137,8 @@ class JobCheckpoints {
   // Performs a checked REQUEST at this server, and at all servers.
   void SaveOwn(const SaveCheckpointRequest& request, const SaveDone& done);
   void SaveEverywhere(const SaveCheckpointRequest& request, const SaveDone& done);
+  // Completes a REQUEST of this server, the lead, and performs it at all servers.
+  void SaveAsLead(SaveCheckpointRequest request, bool live, const SaveDone& done);
   // Checks what Follow and Rollback have in common.
   absl::Status CheckFollower(const std::string& job) const;
   absl::Status CheckRollback(const RollbackRequest& request) const;
@@ -147,6 +153,7 @@ class JobCheckpoints {
   std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
   std::unique_ptr<SaveRequests> requests_;      // null: no checkpoints
   std::unique_ptr<CheckpointLead> lead_;        // set at the lead if aligned()
+  std::optional<Step> newest_test_;             // of AddTest
   bool awaits_rollback_ = false;
   bool goes_back_ = false;
 };

@@ -24,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "server/durable/retention.h"
 
 namespace thinwire {
 
@@ -35,6 +36,8 @@ struct ServerCheckpoints {
   std::vector<Step> steps;  // of its checkpoints, ascending
   Step frontier;            // the largest of its shards; 0: it has no shard
   bool writing = false;     // a checkpoint is not complete yet
+  // Its checkpoints after a test, the best test first. Only the lead knows its own.
+  std::vector<TestedCheckpoint> tested;
 };
 
 // The SERVERS go back to their checkpoints of STEP under GENERATION.
