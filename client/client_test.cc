@@ -917,6 +917,24 @@ TEST_F(RollbackTest, AGenerationHasTheCodecThatTheLeadNames) {
               HasSubstr("push_candidates: expected 3 numbers below 2, got [2 2 2]"));
 }
 
+TEST_F(RollbackTest, AHeartbeatHasTheNewestTestOfItsGeneration) {
+  TrainToStepFour();
+  ModelTest test;
+  for (const uint64_t step : {3, 4}) {
+    test.set_step(step);
+    test.set_loss(0.5);
+    client_->members().ReportTest(test);
+  }
+  ASSERT_TRUE(client_->members().Refresh().ok());
+  ASSERT_TRUE(servers_[0]->model_test().has_value());
+  EXPECT_EQ(servers_[0]->model_test()->SerializeAsString(), test.SerializeAsString());
+  EXPECT_FALSE(servers_[1]->model_test().has_value()) << "only the lead gets tests";
+  RollBackAndWait(2);
+  ASSERT_EQ(*Join(), Step{2});
+  ASSERT_TRUE(client_->members().Refresh().ok());
+  EXPECT_FALSE(servers_[0]->model_test().has_value()) << "its step is repeated";
+}
+
 TEST_F(RollbackTest, ARollbackEndsTheWaitForParameters) {
   TrainToStepFour();
   HoldReads();

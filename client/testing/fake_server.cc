@@ -74,6 +74,11 @@ std::optional<Step> FakeServer::stops_before() const {
   return stops_before_;
 }
 
+std::optional<ModelTest> FakeServer::model_test() const {
+  absl::MutexLock lock(&mu_);
+  return model_test_;
+}
+
 std::vector<PrecisionTest> FakeServer::tests() const {
   absl::MutexLock lock(&mu_);
   return tests_;
@@ -330,6 +335,7 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   absl::MutexLock lock(&mu_);
   ++heartbeat_count_;
   tests_.assign(request.tests().begin(), request.tests().end());
+  model_test_ = request.has_test() ? std::optional(request.test()) : std::nullopt;
   stops_before_.reset();
   if (request.has_stops_before()) stops_before_ = Step{request.stops_before()};
   HeartbeatReply reply;

@@ -88,6 +88,8 @@ class FakeServer final : public InProcessServer {
   std::optional<Step> stops_before() const;
   // Returns the tests of the last heartbeat.
   std::vector<PrecisionTest> tests() const;
+  // Returns HeartbeatRequest::test of the last heartbeat; nullopt: it had none.
+  std::optional<ModelTest> model_test() const;
   int seed_count() const;
   int leave_count() const;
   // Returns LeaveRequest::finished of the last call of Leave.
@@ -132,6 +134,7 @@ class FakeServer final : public InProcessServer {
   uint32_t push_candidate_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<Step> trial_ ABSL_GUARDED_BY(mu_);
   std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
+  std::optional<ModelTest> model_test_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> stops_before_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
   Judge judge_ ABSL_GUARDED_BY(mu_);
