@@ -108,15 +108,7 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
   }
   Problems problems = UselessFields(config);
   const JobSpec spec = JobSpecOf(config, problems);
-  if (use == JobUse::kProcesses && spec.push.adaptive.has_value()) {
-    if (spec.recovery.durability != Durability::kCheckpoint) {
-      problems.Add(
-          "push",
-          absl::StrCat("adaptive returns to checkpoints (expected durability: checkpoint, "
-                       "got durability: ",
-                       Recovery::Durability::Value_Name(config.recovery().durability()), ")"));
-    }
-  }
+  if (use == JobUse::kProcesses) problems.Append(spec.ProcessProblems());
   if (use == JobUse::kVirtualTime && Traits(spec.optimizer.kind).holds_average) {
     problems.Add("optimizer", "average needs workers in Python (expected another, got average)");
   }
