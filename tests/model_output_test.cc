@@ -17,7 +17,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/files/crc32c.h"
 #include "common/files/safetensors.h"
@@ -33,9 +32,9 @@ constexpr uint64_t kClasses = 3;
 constexpr uint64_t kSide = 8;
 
 // Returns a safetensors file with EXAMPLES images of kSide x kSide values. One third of an image's
-// rows is brighter on average; the class of the image determines which. The noise is large, so that
-// a trained model still makes mistakes.
-std::string Images(uint64_t examples, uint32_t seed) {
+// rows is brighter by BRIGHT_ROWS on average; the class of the image determines which. The noise is large,
+// so that a trained model still makes mistakes.
+std::string Images(uint64_t examples, uint32_t seed, float bright_rows) {
   std::vector<float> x;
   std::vector<uint8_t> y;
   uint32_t noise = seed;
@@ -43,7 +42,7 @@ std::string Images(uint64_t examples, uint32_t seed) {
     y.push_back(static_cast<uint8_t>(i % kClasses));
     for (uint64_t k = 0; k < kSide * kSide; ++k) {
       noise = noise * 1664525 + 1013904223;
-      const float bright = k * kClasses / (kSide * kSide) == i % kClasses ? 0.3f : 0;
+      const float bright = k * kClasses / (kSide * kSide) == i % kClasses ? bright_rows : 0;
       x.push_back(bright + 4 * (static_cast<float>(noise >> 8) * 0x1p-24f - 0.5f));
     }
   }
@@ -58,9 +57,12 @@ std::string Images(uint64_t examples, uint32_t seed) {
 
 class ModelOutputTest : public testing::Test {
  protected:
-  ModelOutputTest() {
+  ModelOutputTest() { WriteImages(/*bright_rows=*/0.3f); }
+
+  void WriteImages(float bright_rows) {
     const auto write = [&](const char* name, uint64_t examples, uint32_t seed) {
-      std::ofstream(daemons_.folder() + "/" + name, std::ios::binary) << Images(examples, seed);
+      std::ofstream(daemons_.folder() + "/" + name, std::ios::binary)
+          << Images(examples, seed, bright_rows);
     };
     write("train.safetensors", 240, 1);
     write("test.safetensors", 90, 2);
@@ -205,53 +207,51 @@ TEST_F(ModelOutputTest, TheBestEpochIsKept) {
   EXPECT_EQ(report["final_test_accuracy"], best);
 }
 
-// The checkpoint after the best test stays while the accuracy falls in a second part of the run, and
-// its parameters have the accuracy of the test.
+// The learning rate rises until the accuracy has fallen to that of guesses. The checkpoint after the
+// best test stays, and its parameters have the accuracy of the test.
 TEST_F(ModelOutputTest, TheCheckpointAfterTheBestTestStays) {
-  for (const char* const servers :
-       {"consistency { mode: sync workers: 2 } recovery { durability: checkpoint ",
-        "consistency { mode: async workers: 2 } recovery { durability: log "}) {
+  WriteImages(/*bright_rows=*/0.8f);
+  for (const char* const mode : {"consistency { mode: sync workers: 2 } "
+                                 "recovery { durability: checkpoint checkpoint_seconds: 1 ",
+                                 "consistency { mode: async workers: 2 } "
+                                 "recovery { durability: log checkpoint_seconds: 1 "}) {
+    // A step takes 50 ms, so that an announced step is less than an epoch ahead.
     const std::string job =
-        Job("mlp", "stop_on_divergence: false",
-            absl::StrCat("servers: 2 ", servers,
-                         "keep_checkpoints: 1 keep_best: 1 checkpoint_seconds: 1 }"));
+        Job("mlp", "epochs: 7 stop_on_divergence: false",
+            absl::StrCat("servers: 2 straggler: '0:50ms' straggler: '1:50ms' ", mode,
+                         "keep_checkpoints: 1 keep_best: 1 } "
+                         "optimization { learning_rate: 0.75 warmup: 1 }"));
     const std::string state = daemons_.folder() + "/best";
     std::filesystem::remove_all(state);
-    // A step takes 50 ms, so that the announced steps are less than an epoch ahead.
-    const nlohmann::json rises =
-        Train(job, {"--state_dir", state, "--epochs", "3", "--batch_size", "2", "--learning_rate",
-                    "0.01", "--straggler", "0:50ms", "--straggler", "1:50ms"});
-    ASSERT_FALSE(rises.is_discarded());
+    const nlohmann::json report =
+        Train(job, {"--state_dir", state, "--batch_size", "2"}, /*exit=*/{.code = 65});
+    ASSERT_FALSE(report.is_discarded());
     double best = 0;
-    for (const auto& row : rises["epoch_rows"]) {
+    for (const auto& row : report["epoch_rows"]) {
       best = std::max(best, row["test_accuracy"].get<double>());
     }
-    EXPECT_GT(best, 0.6);
-    const nlohmann::json falls = Train(job, {"--state_dir", state, "--resume", "--epochs", "5",
-                                             "--batch_size", "2", "--learning_rate", "10"});
-    ASSERT_FALSE(falls.is_discarded());
-    EXPECT_LT(falls["final_test_accuracy"].get<double>(), best - 0.2);
+    EXPECT_LT(report["final_test_accuracy"].get<double>(), best - 0.3);
 
-    const std::vector<std::string> lines =
-        absl::StrSplit(daemons_.Run("cli/thinwire", {"checkpoint", "list", state}).output, '\n');
+    const std::string list = daemons_.Run("cli/thinwire", {"checkpoint", "list", state}).output;
     const std::string result = absl::StrFormat(" %.4f at step ", best);
-    int tested_count = 0;
+    int checkpoint_count = -1, tested_count = 0;  // without the head
     std::string step;
+    const std::vector<std::string> lines = absl::StrSplit(list, '\n', absl::SkipEmpty());
     for (const std::string& line : lines) {
+      ++checkpoint_count;
       if (!absl::StrContains(line, result)) continue;
       ++tested_count;
-      const std::vector<std::string> columns =
-          absl::StrSplit(line, ' ', absl::SkipEmpty());  // server, name, shards, versions, steps
-      // In async, the steps of the shards are a range.
+      // The columns: server, name, shards, versions, steps. In async, the steps are a range.
+      const std::vector<std::string> columns = absl::StrSplit(line, ' ', absl::SkipEmpty());
       step = std::vector<std::string>(absl::StrSplit(columns[4], '-')).back();
     }
-    EXPECT_EQ(tested_count, 2) << absl::StrJoin(lines, "\n");
-    EXPECT_LE(lines.size(), 8u) << "a head, at most three checkpoints of each server, and an end";
+    EXPECT_EQ(tested_count, 2) << list;
+    EXPECT_LE(checkpoint_count, 6) << "the newest, the newest healthy and the best ones\n" << list;
     Export(state, {"--step", step});
     double accuracy = 0;
     const std::string evaluated = Evaluate(job).output;
     ASSERT_EQ(std::sscanf(evaluated.c_str(), "test accuracy %lf", &accuracy), 1) << evaluated;
-    EXPECT_NEAR(accuracy, best, 0.1);
+    EXPECT_NEAR(accuracy, best, 0.15);
   }
 }
 
