@@ -1,0 +1,34 @@
+// JobState is what a server knows of its job: the state that its protocols have in common, and that
+// StoredState keeps on disk.
+//
+// Lives on the job's control executor.
+#ifndef THINWIRE_SERVER_PROTOCOLS_JOB_STATE_H_
+#define THINWIRE_SERVER_PROTOCOLS_JOB_STATE_H_
+
+#include <vector>
+
+#include "common/base/ids.h"
+#include "server/protocols/deals/dealer.h"
+#include "server/protocols/job_identity.h"
+#include "server/protocols/membership/job_match.h"
+#include "server/protocols/membership/membership.h"
+#include "server/protocols/rules/rule_plan.h"
+
+namespace thinwire {
+
+struct JobState {
+  JobIdentity identity;
+  bool recovered = false;  // the state is that of an earlier process
+  bool stopping = false;   // the job stops, or goes back to a checkpoint: it accepts nothing more
+  bool begins_again = false;  // training begins again: the lead tells the other servers
+  Membership membership;
+  JobMatch match;
+  RulePlan rule;
+  Dealer dealer;  // only the lead uses it
+  // The epoch with which the lead admitted each server, by server number; 0: not admitted yet.
+  std::vector<Epoch> admitted;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_PROTOCOLS_JOB_STATE_H_
