@@ -1,6 +1,6 @@
-// WorkerAdmission performs the Join of worker processes, at every server: the process gets the model,
-// becomes a member of the job and joins the shards. At the lead, a new process first waits in the
-// JoinQueue.
+// WorkerAdmission performs the Join of worker processes, at every server: the process states the
+// model, becomes a member of the job and joins the shards. At the lead, a new process first waits in
+// the JoinQueue.
 //
 // Lives on the job's control thread.
 #ifndef THINWIRE_SERVER_JOB_WORKER_ADMISSION_H_

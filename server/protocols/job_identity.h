@@ -21,8 +21,8 @@ struct JobIdentity {
   // Returns whether this server is the lead.
   bool leads() const { return server == ServerId{0}; }
 
-  // Return InvalidArgument if this server is the lead, which performs no request of a lead, or if it
-  // is not, and an operator must call the lead.
+  // Return InvalidArgument if this server is the lead, which performs no request of a lead; if it is
+  // not the lead, which performs the requests of operators.
   absl::Status CheckFollows() const;
   absl::Status CheckLeads() const;
   // Return FailedPrecondition if a request states another job, or SENDER states another run.

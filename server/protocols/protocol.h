@@ -1,12 +1,12 @@
-// A Protocol is one agreement among the lead, the other servers and the workers of a job. Its parts:
+// A Protocol is one agreement among the lead, the other servers and the workers of a job:
 //
 //   X_plan        the decision, where there is one: a pure function or state machine
 //   X_lead        calls the other servers and tells the workers, at server 0
 //   X_follower    performs the calls of the lead, at every other server
 //
-// The lead and the follower are Protocols. A job calls the methods below of all its protocols; it
-// passes the requests of one protocol to this protocol alone (server/job/job.h). What protocols have
-// in common, and what is stored, is JobState.
+// The lead and the follower are Protocols. A job calls the methods below of all its protocols
+// (server/job/job_protocols.h), and passes a request to the one that it belongs to. State that
+// several protocols use, or that is stored, is in JobState.
 //
 // Lives on the job's control executor.
 #ifndef THINWIRE_SERVER_PROTOCOLS_PROTOCOL_H_

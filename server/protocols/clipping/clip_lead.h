@@ -1,8 +1,8 @@
 // ClipLead adds the parts of the servers, at the lead of a job with clip_norm.
 //
-// It calls Clip at every other server once per round: the request has the sum of the last round, and
-// the reply, which waits for the shards, the server's part of the next one. A call that fails is
-// made again.
+// It calls Clip at every other server once per round: the request has the sum of the last round. The
+// reply, which waits for the shards, has the server's part of the next one. A call that fails is made
+// again.
 #ifndef THINWIRE_SERVER_PROTOCOLS_CLIPPING_CLIP_LEAD_H_
 #define THINWIRE_SERVER_PROTOCOLS_CLIPPING_CLIP_LEAD_H_
 

@@ -4,7 +4,7 @@
 //   shard: full round -> sum over the server's shards -> reply to the lead's Clip call
 //   lead: sum over the servers -> the next Clip call -> ClipEvent at every shard of the server
 //
-// ClipLead and ClipFollower are the two kinds of Clippers. A server that has no shard is not called.
+// ClipLead and ClipFollower are the two kinds of Clippers. A server without shards is not called.
 // Generations keep the rounds before and after a rollback apart, because each Job has a Clipper of
 // its own.
 //

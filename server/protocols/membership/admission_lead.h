@@ -1,6 +1,6 @@
-// AdmissionLead admits worker processes at the other servers, at the lead (docs/decisions/0065). Before the lead
-// replies to a new process, every other server must confirm that it belongs to the lead's run, and
-// learns the process's incarnation. The first admitted process begins the run.
+// AdmissionLead is the lead's part in admitting worker processes (docs/decisions/0065). Before the
+// lead replies to a new process, every other server must confirm that it belongs to the lead's run,
+// and learns the process's incarnation. The first admitted process begins the run.
 //
 //   replies of the other servers        result
 //   all OK                              OK

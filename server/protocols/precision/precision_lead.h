@@ -1,5 +1,5 @@
-// PrecisionLead chooses the push codec by trials, at the lead of a job with push: adaptive. It passes
-// the tests of the workers and the progress of this server to StoredTrials, and sends all processes
+// PrecisionLead chooses the push codec by trials, at the lead of a job with push: adaptive. It tells
+// StoredTrials the tests of the workers and the progress of this server, and sends all processes
 // back to the snapshots of the trials.
 #ifndef THINWIRE_SERVER_PROTOCOLS_PRECISION_PRECISION_LEAD_H_
 #define THINWIRE_SERVER_PROTOCOLS_PRECISION_PRECISION_LEAD_H_

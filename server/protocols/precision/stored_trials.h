@@ -1,5 +1,5 @@
-// StoredTrials keeps the state of TrialRounds in the server's state folder, lets the Dealer hold the
-// workers back at the end of a trial, and tells PrecisionLead when to return to a snapshot.
+// StoredTrials keeps the state of TrialRounds in the server's state folder, lets the Dealer hold
+// the workers back at the end of a trial, and tells PrecisionLead when to return to a snapshot.
 //
 //   tests in heartbeats, frontier, checkpoints -> TrialRounds -> file -> step of the return
 //

@@ -18,8 +18,8 @@ constexpr absl::Duration kReminderInterval = absl::Seconds(1);
 
 }  // namespace
 
-// The changes are numbered from the epoch, and not by the clock, so that a suspended earlier process
-// that continues stays below this one.
+// The changes are numbered from the epoch, and not by the clock, so that a suspended earlier
+// process that continues stays below this one.
 RuleLead::RuleLead(JobState& state, uint32_t server_count, Peers* peers, ServerShards& shards,
                    DecisionStore& store, Clock& clock, Executor& control)
     : state_(state),

@@ -1,6 +1,6 @@
-// RuleLead changes the consistency rule of a running job, at the lead: at the request of an operator
-// the number of workers (`thinwire scale`) and the mode (`thinwire mode`), at that of WaitLead a
-// number of the mode.
+// RuleLead changes the consistency rule of a running job, at the lead: at the request of an
+// operator the number of workers (`thinwire scale`) and the mode (`thinwire mode`), at that of
+// WaitLead a number of the mode.
 //
 //   more workers    the servers apply the new rule, then workers with the new numbers may join
 //   fewer workers   workers with higher numbers are told to leave; when they have left or their

@@ -1,9 +1,9 @@
 // RulePlan is the newest consistency rule of a job and the number of workers that the operator
-// wants. It says which rules can follow.
+// wants. It makes the next rule:
 //
 //   request                       next rule
 //   another number of workers     the same mode and number of backup workers
-//   another mode                  the rule of the settings, if the other settings of the job allow it
+//   another mode                  that of the request, if the other settings of the job allow it
 //
 // A pure state machine. Not thread-safe.
 #ifndef THINWIRE_SERVER_PROTOCOLS_RULES_RULE_PLAN_H_
