@@ -7,6 +7,7 @@
 #define THINWIRE_PROTO_CONTROL_RPC_H_
 
 #include <string>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -48,6 +49,11 @@ template <>
 struct ControlRpcOf<RestoreCheckpointRequest> : ControlRpc<RestoreCheckpointReply> {};
 template <>
 struct ControlRpcOf<StatusRequest> : ControlRpc<StatusReply> {};
+
+// A variant of the type Of<Request> for each RPC that the lead calls at the other servers.
+template <template <typename Request> typename Of>
+using LeadRpcs = std::variant<Of<AdmitRequest>, Of<FollowRequest>, Of<RollbackRequest>,
+                              Of<SetModeRequest>, Of<SaveCheckpointRequest>, Of<ClipRequest>>;
 
 // The reply of the RPC with this request.
 template <typename Request>

@@ -313,7 +313,7 @@ TEST_F(ClippingTest, AnotherModeIsRefused) {
   SetModeRequest request;
   request.mutable_consistency()->set_mode(Consistency::Mode::async);
   Pending<SetModeReply> pending;
-  jobs_[0]->SetMode(request, pending.done());
+  jobs_[0]->Call(request, pending.done());
   EXPECT_EQ(pending.Get().status().message(),
             "clip_norm: only valid with mode: sync (got mode: async)");
 }

@@ -168,26 +168,6 @@ void Job::Handle(const LeaveRequest& request, const Done<LeaveReply>& done) {
   AnswerJoins();
 }
 
-void Job::Handle(const AdmitRequest& request, const Done<AdmitReply>& done) {
-  protocols_.admission_follower->Admit(request, done);
-}
-
-void Job::Handle(const FollowRequest& request, const Done<FollowReply>& done) {
-  done(checkpoints_.Follow(request));
-}
-
-void Job::Handle(const RollbackRequest& request, const Done<RollbackReply>& done) {
-  checkpoints_.Rollback(request, done);
-}
-
-void Job::Handle(const ClipRequest& request, const Done<ClipReply>& done) {
-  protocols_.clip_follower->Clip(request, done);
-}
-
-void Job::Handle(const ScaleRequest& request, const Done<ScaleReply>& done) {
-  protocols_.rules->Scale(request.workers(), done);
-}
-
 void Job::Handle(const SetModeRequest& request, const Done<SetModeReply>& done) {
   if (protocols_.rules == nullptr) return protocols_.rule_follower->SetMode(request, done);
   protocols_.rules->SetMode(request, [this, done](const absl::StatusOr<SetModeReply>& reply) {
@@ -209,11 +189,6 @@ void Job::Handle(const SaveCheckpointRequest& request, const Done<SaveCheckpoint
   SaveCheckpointRequest of_job = request;
   if (of_job.job().empty()) of_job.set_job(state_.identity.job);
   checkpoints_.Save(of_job, !state_.membership.Live().empty(), done);
-}
-
-void Job::Handle(const RestoreCheckpointRequest& request,
-                 const Done<RestoreCheckpointReply>& done) {
-  checkpoints_.Restore(request, done);
 }
 
 void Job::Handle(const StatusRequest& /*request*/, const Done<StatusReply>& done) {

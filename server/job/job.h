@@ -149,18 +149,30 @@ class Job {
   // All private methods run on the control thread.
 
   ServerCondition Condition() const;
-  // Perform requests that Check allows.
-  void Handle(const AdmitRequest& request, const Done<AdmitReply>& done);
-  void Handle(const FollowRequest& request, const Done<FollowReply>& done);
-  void Handle(const RollbackRequest& request, const Done<RollbackReply>& done);
-  void Handle(const ClipRequest& request, const Done<ClipReply>& done);
+  // Perform requests that Check allows: the requests of one protocol, and those of several.
+  void Handle(const AdmitRequest& request, const Done<AdmitReply>& done) {
+    protocols_.admission_follower->Admit(request, done);
+  }
+  void Handle(const FollowRequest& request, const Done<FollowReply>& done) {
+    done(checkpoints_.Follow(request));
+  }
+  void Handle(const RollbackRequest& request, const Done<RollbackReply>& done) {
+    checkpoints_.Rollback(request, done);
+  }
+  void Handle(const RestoreCheckpointRequest& request, const Done<RestoreCheckpointReply>& done) {
+    checkpoints_.Restore(request, done);
+  }
+  void Handle(const ClipRequest& request, const Done<ClipReply>& done) {
+    protocols_.clip_follower->Clip(request, done);
+  }
+  void Handle(const ScaleRequest& request, const Done<ScaleReply>& done) {
+    protocols_.rules->Scale(request.workers(), done);
+  }
+  void Handle(const SetModeRequest& request, const Done<SetModeReply>& done);
+  void Handle(const SaveCheckpointRequest& request, const Done<SaveCheckpointReply>& done);
+  void Handle(const DrainRequest& request, const Done<DrainReply>& done);
   void Handle(const HeartbeatRequest& request, const Done<HeartbeatReply>& done);
   void Handle(const LeaveRequest& request, const Done<LeaveReply>& done);
-  void Handle(const ScaleRequest& request, const Done<ScaleReply>& done);
-  void Handle(const SetModeRequest& request, const Done<SetModeReply>& done);
-  void Handle(const DrainRequest& request, const Done<DrainReply>& done);
-  void Handle(const SaveCheckpointRequest& request, const Done<SaveCheckpointReply>& done);
-  void Handle(const RestoreCheckpointRequest& request, const Done<RestoreCheckpointReply>& done);
   void Handle(const StatusRequest& request, const Done<StatusReply>& done);
   void HandleTick();
   void HandleStop(std::function<void()> done);

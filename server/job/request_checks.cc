@@ -90,14 +90,6 @@ absl::Status Check(const ServerCondition& server, const AdmitRequest& request) {
   return AnotherRun(ServerId{0}, absl::StrCat("server ", identity.server.value), got, identity.run);
 }
 
-absl::Status Check(const ServerCondition& server, const FollowRequest& /*request*/) {
-  return CheckGoesOn(server);
-}
-
-absl::Status Check(const ServerCondition& server, const RollbackRequest& /*request*/) {
-  return CheckGoesOn(server);
-}
-
 absl::Status Check(const ServerCondition& server, const ClipRequest& request) {
   const JobIdentity& identity = server.state.identity;
   RETURN_IF_ERROR(CheckGoesOn(server));

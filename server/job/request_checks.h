@@ -1,15 +1,18 @@
 // The checks of the requests of Control: a request and the state of the server in, a status out. A
 // job performs a request only if its check returns OK. Pure functions.
 //
-//   requests                            are refused
-//   Join, Leave, Scale, SetMode, ...    of another job
-//   Join, Leave, Admit, SetMode, Clip   of another run
-//   Scale, Restore, ...                 of an operator, at another server than the lead
-//   Admit, Clip, SetMode of the lead    at the lead
-//   all except Heartbeat and Status     while the servers have to agree on a checkpoint, or the job
-//                                       stops
+//   requests                          are refused
+//   all except Heartbeat, Leave       while the job stops
+//   and Status
+//   Join, Admit, Clip, Leave, Scale,  while the servers have to agree on a checkpoint
+//   SetMode
+//   Join, Admit, Clip, SetMode of     of another job or another run
+//   the lead
+//   Scale, SetMode, Drain of a        at another server than the lead
+//   worker, SaveCheckpoint,
+//   RestoreCheckpoint of operators
 //
-// Protocols with state of their own check it themselves: job_checkpoints.h, rule_lead.h.
+// Protocols check the state that only they know: checkpoints/job_checkpoints.h, rules/rule_lead.h.
 #ifndef THINWIRE_SERVER_JOB_REQUEST_CHECKS_H_
 #define THINWIRE_SERVER_JOB_REQUEST_CHECKS_H_
 
@@ -36,9 +39,12 @@ absl::Status Stopping();
 absl::Status CheckJoin(const ServerCondition& server, const JoinRequest& request,
                        absl::FunctionRef<absl::Status()> may_rejoin);
 
+// Checks a request that has no check below: the job must not stop. The protocol checks the rest.
+template <typename Request>
+absl::Status Check(const ServerCondition& server, const Request& /*request*/) {
+  return server.state.stopping ? Stopping() : absl::OkStatus();
+}
 absl::Status Check(const ServerCondition& server, const AdmitRequest& request);
-absl::Status Check(const ServerCondition& server, const FollowRequest& request);
-absl::Status Check(const ServerCondition& server, const RollbackRequest& request);
 absl::Status Check(const ServerCondition& server, const ClipRequest& request);
 absl::Status Check(const ServerCondition& server, const HeartbeatRequest& request);
 absl::Status Check(const ServerCondition& server, const LeaveRequest& request);

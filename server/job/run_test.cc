@@ -18,7 +18,7 @@
 #include "server/job/job_threads.h"
 #include "server/job/testing/direct_peers.h"
 #include "server/job/testing/test_stream.h"
-#include "server/protocols/membership/admission.h"
+#include "server/protocols/membership/admission_lead.h"
 
 namespace thinwire {
 namespace {
@@ -232,7 +232,7 @@ TEST_F(RunTest, AnUnreachableServerIsNamedAndTheNumberIsFree) {
   Pending<JoinReply> pending;
   StartJoin(0, RequestOf(0), pending);
   Status(0);  // replies after the lead has received the Join
-  AdvanceAndTickLead(Admission::kPatience + absl::Seconds(1));
+  AdvanceAndTickLead(AdmissionLead::kPatience + absl::Seconds(1));
   EXPECT_EQ(pending.Get().status(),
             absl::UnavailableError("server 0 cannot reach server 2 (in process): unreachable"));
   SetReachable(2, true);

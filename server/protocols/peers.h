@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -23,10 +22,7 @@ struct PeerCall {
   std::function<void(absl::StatusOr<ReplyTo<Request>>)> done;
 };
 
-// The RPCs that a lead calls.
-using AnyPeerCall =
-    std::variant<PeerCall<AdmitRequest>, PeerCall<FollowRequest>, PeerCall<RollbackRequest>,
-                 PeerCall<SetModeRequest>, PeerCall<SaveCheckpointRequest>, PeerCall<ClipRequest>>;
+using AnyPeerCall = LeadRpcs<PeerCall>;
 
 // Returns the time for which a server may work on a request, beyond a few seconds.
 template <typename Request>

@@ -101,7 +101,7 @@ class JobCheckpoints final : public Protocol, private LeadServer {
   // Starts a last checkpoint, before the job stops.
   void SaveLast();
 
-  // Perform the lead's requests at another server (Job::Follow, Job::Rollback).
+  // Perform the lead's requests at another server (FollowRequest, RollbackRequest).
   absl::StatusOr<FollowReply> Follow(const FollowRequest& request);
   void Rollback(const RollbackRequest& request,
                 std::function<void(absl::StatusOr<RollbackReply>)> done);
