@@ -36,12 +36,8 @@ JobState FirstState(const JobOptions& options) {
                           .generation = options.generation,
                           .epoch = options.epoch};
   if (identity.leads()) identity.run = options.run;
-  return {.identity = std::move(identity),
-          .membership = Membership(options.rule.max_workers, options.lease, options.generation),
-          .match = JobMatch(options.config),
-          .rule = RulePlan(options.rule, ModeLimitsOf(options)),
-          .dealer = Dealer(options.rule.workers, options.lease),
-          .admitted = std::vector<Epoch>(options.server_count)};
+  return JobState(std::move(identity), options.rule, ModeLimitsOf(options), options.lease,
+                  options.server_count);
 }
 
 }  // namespace thinwire

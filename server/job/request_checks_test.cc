@@ -25,18 +25,14 @@ struct Given {
 };
 
 JobState StateOf(const Given& given) {
-  JobState state = {.identity = {.job = "train",
-                                 .server = ServerId{given.server},
-                                 .run = RunId{9},
-                                 .generation = Generation{3},
-                                 .epoch = Epoch{50}},
-                    .recovered = given.recovered,
-                    .stopping = given.stopping,
-                    .membership = Membership(4, absl::Seconds(10)),
-                    .match = JobMatch(std::nullopt),
-                    .rule = RulePlan(Rule::Sync(4), {}),
-                    .dealer = Dealer(4, absl::Seconds(10)),
-                    .admitted = {}};
+  JobState state({.job = "train",
+                  .server = ServerId{given.server},
+                  .run = RunId{9},
+                  .generation = Generation{3},
+                  .epoch = Epoch{50}},
+                 Rule::Sync(4), {}, absl::Seconds(10), /*server_count=*/2);
+  state.recovered = given.recovered;
+  state.stopping = given.stopping;
   state.rule.set_target(2);
   return state;
 }

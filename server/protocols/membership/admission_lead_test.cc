@@ -58,12 +58,8 @@ class CountingStore final : public DecisionStore {
 };
 
 JobState StateOf(uint32_t server_count) {
-  return {.identity = {.job = "train", .run = RunId{9}},
-          .membership = Membership(8, absl::Seconds(10)),
-          .match = JobMatch(std::nullopt),
-          .rule = RulePlan(Rule::Sync(8), {}),
-          .dealer = Dealer(8, absl::Seconds(10)),
-          .admitted = std::vector<Epoch>(server_count)};
+  return JobState({.job = "train", .run = RunId{9}}, Rule::Sync(8), {}, absl::Seconds(10),
+                  server_count);
 }
 
 class AdmissionLeadTest : public testing::Test {

@@ -132,12 +132,8 @@ struct Server {
 class RuleLeadTest : public testing::Test {
  protected:
   JobState StateOf(const Rule& rule, uint64_t epoch) const {
-    return {.identity = {.job = "train", .run = RunId{9}, .epoch = Epoch{epoch}},
-            .membership = Membership(8, absl::Seconds(10)),
-            .match = JobMatch(std::nullopt),
-            .rule = RulePlan(rule, limits_),
-            .dealer = Dealer(rule.workers, absl::Seconds(10)),
-            .admitted = {}};
+    return JobState({.job = "train", .run = RunId{9}, .epoch = Epoch{epoch}}, rule, limits_,
+                    absl::Seconds(10), /*server_count=*/1);
   }
   // Returns the lead of a job with RULE. Its changes get the numbers above CHANGE.
   std::unique_ptr<Server<RuleLead>> Make(const Rule& rule, uint32_t server_count = 1,
