@@ -265,7 +265,8 @@ std::vector<thinwire::StatusSource> StatusSources(const Flags& flags,
   using thinwire::ServerId;
   using Done = thinwire::StatusSource::Done;
   std::vector<thinwire::StatusSource> sources;
-  sources.push_back({ServerId{flags.server}, [&job](Done done) { job.Status(std::move(done)); }});
+  sources.push_back({ServerId{flags.server},
+                     [&job](Done done) { job.Call(thinwire::StatusRequest(), std::move(done)); }});
   if (flags.server != 0) return sources;
   for (uint32_t i = 1; i < addresses.size(); ++i) {
     remotes.push_back(

@@ -419,18 +419,18 @@ class PendingCalls {
     LeaveRequest leave;
     leave.set_worker(leaver.value);
     leave.set_incarnation(incarnation.value);
-    lead.Leave(leave, Callback<LeaveReply>());
+    lead.Call(leave, Callback<LeaveReply>());
     ScaleRequest scale;
     scale.set_workers(kWorkers - 1);
-    lead.Scale(scale, Callback<ScaleReply>());
+    lead.Call(scale, Callback<ScaleReply>());
     DrainRequest drain;
     drain.set_worker(0);
-    lead.Drain(drain, Callback<DrainReply>());
-    lead.SaveCheckpoint(SaveCheckpointRequest(), Callback<SaveCheckpointReply>());
+    lead.Call(drain, Callback<DrainReply>());
+    lead.Call(SaveCheckpointRequest(), Callback<SaveCheckpointReply>());
     SetModeRequest mode;
     mode.set_force(true);
     mode.mutable_consistency()->set_mode(Consistency::Mode::async);
-    lead.SetMode(mode, Callback<SetModeReply>());
+    lead.Call(mode, Callback<SetModeReply>());
   }
 
   // Returns whether each callback was called or destroyed, so that its caller has an answer.

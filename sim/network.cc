@@ -331,7 +331,7 @@ class Network::WorkerTransport final : public Transport {
     Call<HeartbeatReply>(
         server, timeout,
         [request](Job& job, const auto& call) {
-          job.Heartbeat(request, [call](absl::StatusOr<HeartbeatReply> reply) {
+          job.Call(request, [call](absl::StatusOr<HeartbeatReply> reply) {
             call->Answer(std::move(reply));
           });
         },
@@ -342,8 +342,8 @@ class Network::WorkerTransport final : public Transport {
     Call<LeaveReply>(
         server, timeout,
         [request](Job& job, const auto& call) {
-          job.Leave(request,
-                    [call](absl::StatusOr<LeaveReply> reply) { call->Answer(std::move(reply)); });
+          job.Call(request,
+                   [call](absl::StatusOr<LeaveReply> reply) { call->Answer(std::move(reply)); });
         },
         std::move(done));
   }
@@ -379,48 +379,36 @@ class Network::LeadPeers final : public Peers {
   ~LeadPeers() override { *alive_ = false; }
 
   std::string NameOf(ServerId server) const override { return ServerName(server); }
-  void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override {
-    Call(server, &Job::Admit, request, std::move(done));
-  }
-  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override {
-    Call(server, &Job::Follow, request, std::move(done));
-  }
-  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override {
-    Call(server, &Job::Rollback, request, std::move(done));
-  }
-  void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override {
-    if (const auto repeated = network_.repeated_.extract(server); !repeated.empty()) {
-      network_.time_.After(repeated.mapped(), [&network = network_, server, request] {
-        Job* const job = network.jobs_[server.value];
-        if (job != nullptr) job->SetMode(request, [](const absl::StatusOr<SetModeReply>&) {});
-      });
+  void Start(ServerId server, AnyPeerCall call) override {
+    if (const auto* change = std::get_if<PeerCall<SetModeRequest>>(&call)) {
+      Repeat(server, change->request);
     }
-    Call(server, &Job::SetMode, request, std::move(done));
-  }
-  void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
-                      SaveDone done) override {
-    Call(server, &Job::SaveCheckpoint, request, std::move(done), absl::Seconds(request.seconds()));
-  }
-  void Clip(ServerId server, const ClipRequest& request, ClipDone done) override {
-    Call(server, &Job::Clip, request, std::move(done));
+    std::visit([&](auto& each) { Send(server, std::move(each)); }, call);
   }
 
  private:
-  template <typename Request, typename Reply>
-  void Call(ServerId server, void (Job::*method)(Request, Job::Done<Reply>), const Request& request,
-            std::function<void(absl::StatusOr<Reply>)> done,
-            absl::Duration work = absl::ZeroDuration()) {
+  void Repeat(ServerId server, const SetModeRequest& request) {
+    const auto repeated = network_.repeated_.extract(server);
+    if (repeated.empty()) return;
+    network_.time_.After(repeated.mapped(), [&network = network_, server, request] {
+      Job* const job = network.jobs_[server.value];
+      if (job != nullptr) job->Call(request, [](const absl::StatusOr<SetModeReply>&) {});
+    });
+  }
+  template <typename Request>
+  void Send(ServerId server, PeerCall<Request> call) {
+    using Reply = ReplyTo<Request>;
     const auto reach = [&network = network_, server]() -> Job* {
       return network.cut_from_lead_.contains(server) ? nullptr : network.jobs_[server.value];
     };
     network_.Call<Reply>(
         reach, network_.Latency(network_.MachineOf(ServerId{0}), network_.MachineOf(server)),
-        kPeerTimeout + work, alive_,
-        [method, request](Job& job, const std::shared_ptr<PendingCall<Reply>>& call) {
-          (job.*method)(request,
-                        [call](absl::StatusOr<Reply> reply) { call->Answer(std::move(reply)); });
+        kPeerTimeout + WorkTime(call.request), alive_,
+        [request = call.request](Job& job, const std::shared_ptr<PendingCall<Reply>>& pending) {
+          job.Call(request,
+                   [pending](absl::StatusOr<Reply> reply) { pending->Answer(std::move(reply)); });
         },
-        std::move(done));
+        std::move(call.done));
   }
 
   Network& network_;

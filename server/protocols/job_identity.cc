@@ -12,6 +12,13 @@ absl::Status JobIdentity::CheckFollows() const {
       "0");
 }
 
+absl::Status JobIdentity::CheckLeads() const {
+  if (leads()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("server: not the lead (expected server 0, the first of --addresses, got server ",
+                   server.value, ")"));
+}
+
 absl::Status JobIdentity::CheckJob(const std::string& got) const {
   if (got == job) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -28,6 +35,12 @@ absl::Status AnotherRun(ServerId server, std::string_view sender, RunId expected
       absl::StrCat("server ", server.value, " lost its state: ", std::string(sender),
                    " belongs to another run (expected run ", NameOf(expected), ", got ",
                    NameOf(got), "); restart all servers to begin a new run"));
+}
+
+absl::Status LostState(ServerId server, Epoch expected, Epoch got) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "server ", server.value, " lost its state: it was restarted (expected epoch ", expected.value,
+      ", got ", got.value, "); restart all servers to begin a new run"));
 }
 
 std::string NameOf(RunId run) {

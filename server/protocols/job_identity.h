@@ -21,8 +21,10 @@ struct JobIdentity {
   // Returns whether this server is the lead.
   bool leads() const { return server == ServerId{0}; }
 
-  // Returns InvalidArgument if this server is the lead, which performs no request of a lead.
+  // Return InvalidArgument if this server is the lead, which performs no request of a lead; if it is
+  // not the lead, which performs the requests of operators.
   absl::Status CheckFollows() const;
+  absl::Status CheckLeads() const;
   // Return FailedPrecondition if a request states another job, or SENDER states another run.
   absl::Status CheckJob(const std::string& got) const;
   absl::Status CheckRun(std::string_view sender, RunId got) const;
@@ -32,6 +34,9 @@ struct JobIdentity {
 // EXPECTED. SERVER is the server that lost its state. SENDER is the process that belongs to run
 // GOT.
 absl::Status AnotherRun(ServerId server, std::string_view sender, RunId expected, RunId got);
+
+// Returns the error for a server whose epoch is no longer the one with which it was admitted.
+absl::Status LostState(ServerId server, Epoch expected, Epoch got);
 
 // Returns RUN as text for messages, "none" for 0.
 std::string NameOf(RunId run);

@@ -42,6 +42,13 @@ absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, a
                                                absl::FormatDuration(now - member.heard), " ago"));
 }
 
+void Membership::Forget() {
+  awaits_return_ = false;
+  members_.assign(members_.size(), Member());
+  evaluator_.reset();
+  evaluator_finished_ = false;
+}
+
 void Membership::Announce(WorkerId worker, Incarnation incarnation) {
   Member& member = members_[worker.value];
   member.assigned = std::max(member.assigned, incarnation);

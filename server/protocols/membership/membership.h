@@ -77,6 +77,8 @@ class Membership {
   // and the time since the last message of its old process.
   absl::StatusOr<std::optional<Incarnation>> Assign(WorkerId worker, absl::Time arrival,
                                                     absl::Time now);
+  // Forgets all processes.
+  void Forget();
   // Records that server 0 has assigned INCARNATION. An incarnation older than the known one changes
   // nothing.
   void Announce(WorkerId worker, Incarnation incarnation);

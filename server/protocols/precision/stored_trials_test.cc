@@ -1,4 +1,4 @@
-#include "server/protocols/precision/precision_lead.h"
+#include "server/protocols/precision/stored_trials.h"
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ namespace {
 
 constexpr RunId kRun{7};
 
-class PrecisionLeadTest : public testing::Test {
+class StoredTrialsTest : public testing::Test {
  protected:
-  PrecisionLeadTest() {
+  StoredTrialsTest() {
     EXPECT_TRUE(files_.MakeFolder("/state").ok());
     EXPECT_TRUE(files_.SyncFolder("/").ok());
   }
@@ -30,9 +30,9 @@ class PrecisionLeadTest : public testing::Test {
   absl::Status Start(RunId run, bool recovered) {
     AdaptiveSpec spec{.speculate_steps = 8, .continue_steps = 10};
     spec.arms = {{.codec = {.id = CodecId::kFp32}}, {.codec = {.id = CodecId::kOneBit}}};
-    lead_ = std::make_unique<PrecisionLead>(spec, files_, "/state", dealer_);
-    lead_->Begin(*Partition::Make({{"w", {2, 2}}}, 4096, 1));
-    return lead_->Start(run, recovered);
+    trials_ = std::make_unique<StoredTrials>(spec, files_, "/state", dealer_);
+    trials_->Begin(*Partition::Make({{"w", {2, 2}}}, 4096, 1));
+    return trials_->Start(run, recovered);
   }
   // Sends the tests of a trial from BEGIN on, after which the accuracy is END.
   absl::Status Try(uint64_t begin, double end) {
@@ -44,11 +44,11 @@ class PrecisionLeadTest : public testing::Test {
       test.set_seconds_per_step(1);
       test.set_end(100);
     }
-    return lead_->Add(request);
+    return trials_->Add(request);
   }
   JoinReply Joined() {
     JoinReply reply;
-    lead_->FillIn(reply);
+    trials_->FillIn(reply);
     return reply;
   }
   uint64_t DealtUntil() {
@@ -60,17 +60,17 @@ class PrecisionLeadTest : public testing::Test {
 
   FaultyFiles files_;
   Dealer dealer_{2, absl::Seconds(10)};
-  std::unique_ptr<PrecisionLead> lead_;
+  std::unique_ptr<StoredTrials> trials_;
 };
 
-TEST_F(PrecisionLeadTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) {
+TEST_F(StoredTrialsTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) {
   ASSERT_TRUE(Start(kRun, /*recovered=*/false).ok());
   EXPECT_EQ(Joined().push_candidates(0), 0u);
   EXPECT_EQ(Joined().trial_step(), 0u);
   EXPECT_EQ(DealtUntil(), 8u);
   ASSERT_TRUE(Try(0, 0.8).ok());
-  EXPECT_EQ(*lead_->Update(Step{8}, std::nullopt, std::nullopt), std::nullopt);
-  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}, std::nullopt), Step{0});
+  EXPECT_EQ(*trials_->Update(Step{8}, std::nullopt, std::nullopt), std::nullopt);
+  EXPECT_EQ(*trials_->Update(Step{8}, Step{0}, std::nullopt), Step{0});
   EXPECT_EQ(DealtUntil(), 8u) << "no worker begins the next step";
 
   files_.Crash();
@@ -79,37 +79,37 @@ TEST_F(PrecisionLeadTest, AReturnWaitsForTheSnapshotAndTheNextProcessContinues) 
   EXPECT_EQ(Joined().push_candidates(0), 1u);
   ASSERT_TRUE(Try(0, 0.1).ok());
   StatusReply status;
-  lead_->FillIn(status);
+  trials_->FillIn(status);
   ASSERT_EQ(status.precision_decisions_size(), 1);
   EXPECT_EQ(status.precision_decisions(0).chosen(), "fp32");
-  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}, std::nullopt), Step{0});
+  EXPECT_EQ(*trials_->Update(Step{8}, Step{0}, std::nullopt), Step{0});
 
   ASSERT_TRUE(Start(kRun, /*recovered=*/true).ok());
   EXPECT_FALSE(Joined().has_trial_step());
   EXPECT_EQ(Joined().push_candidates(0), 0u);
-  EXPECT_EQ(lead_->snapshot(), Step{18});
+  EXPECT_EQ(trials_->snapshot(), Step{18});
   EXPECT_EQ(DealtUntil(), 18u) << "the snapshot is not announced yet";
-  EXPECT_EQ(*lead_->Update(Step{8}, Step{0}, Step{18}), std::nullopt);
+  EXPECT_EQ(*trials_->Update(Step{8}, Step{0}, Step{18}), std::nullopt);
   EXPECT_EQ(DealtUntil(), 19u);
-  EXPECT_TRUE(lead_->MaySave(Step{18}));
-  EXPECT_FALSE(lead_->MaySave(Step{19}));
-  EXPECT_EQ(*lead_->Update(Step{19}, Step{0}, Step{18}), std::nullopt);
-  EXPECT_EQ(*lead_->Update(Step{19}, Step{18}, Step{18}), Step{18});
+  EXPECT_TRUE(trials_->MaySave(Step{18}));
+  EXPECT_FALSE(trials_->MaySave(Step{19}));
+  EXPECT_EQ(*trials_->Update(Step{19}, Step{0}, Step{18}), std::nullopt);
+  EXPECT_EQ(*trials_->Update(Step{19}, Step{18}, Step{18}), Step{18});
 }
 
-TEST_F(PrecisionLeadTest, TestsAfterATrialAreIgnored) {
+TEST_F(StoredTrialsTest, TestsAfterATrialAreIgnored) {
   ASSERT_TRUE(Start(kRun, /*recovered=*/false).ok());
   ASSERT_TRUE(Try(0, 0.8).ok());
   ASSERT_TRUE(Try(0, 0.8).ok()) << "the worker sends its tests until it joins again";
   ASSERT_TRUE(Start(kRun, /*recovered=*/true).ok());
   StatusReply status;
-  lead_->FillIn(status);
+  trials_->FillIn(status);
   EXPECT_EQ(status.precision_decisions_size(), 0);
   EXPECT_EQ(Joined().push_candidates(0), 1u);
-  EXPECT_FALSE(lead_->MaySave(Step{0})) << "a trial is repeated";
+  EXPECT_FALSE(trials_->MaySave(Step{0})) << "a trial is repeated";
 }
 
-TEST_F(PrecisionLeadTest, AFileThatIsMissingOrOfAnotherRunIsAnError) {
+TEST_F(StoredTrialsTest, AFileThatIsMissingOrOfAnotherRunIsAnError) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Start(kRun, /*recovered=*/true)));
   ASSERT_TRUE(Start(kRun, /*recovered=*/false).ok());
   EXPECT_TRUE(absl::IsDataLoss(Start(RunId{8}, /*recovered=*/true)));

@@ -1,8 +1,10 @@
-#include "server/protocols/membership/admission.h"
+#include "server/protocols/membership/admission_lead.h"
 
-#include <algorithm>
+#include <glog/logging.h>
+
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,29 +20,14 @@ bool IsRefusal(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status LostState(ServerId server, Epoch expected, Epoch got) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "server ", server.value, " lost its state: it was restarted (expected epoch ", expected.value,
-      ", got ", got.value, "); restart all servers to begin a new run"));
-}
-
-Admission::Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Executor& control,
-                     std::function<void()> record)
-    : common_(std::move(common)),
-      peers_(peers),
-      control_(control),
-      record_(std::move(record)),
-      epochs_(server_count) {}
-
-void Admission::Restore(const std::vector<Epoch>& epochs) {
-  std::copy_n(epochs.begin(), std::min(epochs.size(), epochs_.size()), epochs_.begin());
-}
-
-void Admission::Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done) {
-  if (epochs_.size() <= 1) return done(absl::OkStatus());
+void AdmissionLead::Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done) {
+  if (state_.admitted.size() <= 1) return done(absl::OkStatus());
   const uint64_t number = next_number_++;
   Announcement& announcement = announcements_[number];
-  announcement.request = common_;
+  announcement.request.set_job(state_.identity.job);
+  announcement.request.set_run(state_.identity.run.value);
+  announcement.request.set_token_key(tokens_.key());
+  announcement.request.set_begins_again(state_.begins_again);
   announcement.request.set_worker(worker.value);
   announcement.request.set_incarnation(incarnation.value);
   announcement.begin = now;
@@ -48,15 +35,15 @@ void Admission::Announce(WorkerId worker, Incarnation incarnation, absl::Time no
   Ask(number);
 }
 
-void Admission::Ask(uint64_t number) {
+void AdmissionLead::Ask(uint64_t number) {
   Announcement& announcement = announcements_.at(number);
-  for (uint32_t s = 1; s < epochs_.size(); ++s) {
+  for (uint32_t s = 1; s < state_.admitted.size(); ++s) {
     const ServerId server{s};
     if (announcement.admitted.contains(server)) continue;
     if (!announcement.pending.insert(server).second) continue;
     announcement.request.set_server(s);
-    announcement.request.set_epoch(epochs_[s].value);
-    peers_->Admit(
+    announcement.request.set_epoch(state_.admitted[s].value);
+    peers_->Call(
         server, announcement.request, [this, number, server](absl::StatusOr<AdmitReply> reply) {
           control_.Post(
               [this, number, server, reply = std::move(reply)] { OnReply(number, server, reply); });
@@ -64,7 +51,8 @@ void Admission::Ask(uint64_t number) {
   }
 }
 
-void Admission::OnReply(uint64_t number, ServerId server, const absl::StatusOr<AdmitReply>& reply) {
+void AdmissionLead::OnReply(uint64_t number, ServerId server,
+                            const absl::StatusOr<AdmitReply>& reply) {
   const auto found = announcements_.find(number);
   if (found == announcements_.end()) return;
   Announcement& announcement = found->second;
@@ -77,23 +65,27 @@ void Admission::OnReply(uint64_t number, ServerId server, const absl::StatusOr<A
     return;
   }
   announcement.admitted[server] = *reply;
-  if (announcement.admitted.size() + 1 == epochs_.size()) Finish(number, Confirm(announcement));
+  if (announcement.admitted.size() + 1 == state_.admitted.size())
+    Finish(number, Confirm(announcement));
 }
 
-absl::Status Admission::Confirm(const Announcement& announcement) {
-  const std::vector<Epoch> before = epochs_;
+absl::Status AdmissionLead::Confirm(const Announcement& announcement) {
+  const std::vector<Epoch> before = state_.admitted;
   absl::Status status;
   for (const auto& [server, reply] : announcement.admitted) {
     const Epoch epoch{reply.epoch()};
-    Epoch& known = epochs_[server.value];
+    Epoch& known = state_.admitted[server.value];
     if (known == Epoch{} || reply.recovered()) known = epoch;
     if (known != epoch) status.Update(LostState(server, known, epoch));
   }
-  if (epochs_ != before) record_();
+  if (state_.admitted == before) return status;
+  store_.RecordLead([](const absl::Status& recorded) {
+    if (!recorded.ok()) LOG(WARNING) << "admitted servers: " << recorded.message();
+  });
   return status;
 }
 
-void Admission::Tick(absl::Time now) {
+void AdmissionLead::Tick(absl::Time now) {
   std::map<uint64_t, absl::Status> ended;
   for (const auto& [number, announcement] : announcements_) {
     if (now - announcement.begin <= kPatience) {
@@ -108,11 +100,11 @@ void Admission::Tick(absl::Time now) {
   for (const auto& [number, status] : ended) Finish(number, status);
 }
 
-void Admission::Cancel(const absl::Status& status) {
+void AdmissionLead::Stop(const absl::Status& status) {
   while (!announcements_.empty()) Finish(announcements_.begin()->first, status);
 }
 
-void Admission::Finish(uint64_t number, const absl::Status& status) {
+void AdmissionLead::Finish(uint64_t number, const absl::Status& status) {
   const Done done = std::move(announcements_.at(number).done);
   announcements_.erase(number);
   done(status);

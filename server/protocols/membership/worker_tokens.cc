@@ -1,4 +1,4 @@
-#include "server/job/worker_tokens.h"
+#include "server/protocols/membership/worker_tokens.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/tls/worker_token.h"

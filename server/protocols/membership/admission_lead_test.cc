@@ -1,10 +1,11 @@
-#include "server/protocols/membership/admission.h"
+#include "server/protocols/membership/admission_lead.h"
 
 #include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,28 +18,16 @@ namespace {
 // Stores all calls until the test answers them.
 class HeldPeers final : public Peers {
  public:
-  struct Call {
-    AdmitRequest request;
-    AdmitDone done;
-  };
-
   std::string NameOf(ServerId server) const override {
     return absl::StrCat("server ", server.value, " (there)");
   }
-  void Admit(ServerId, const AdmitRequest& request, AdmitDone done) override {
-    calls_.push_back({request, std::move(done)});
+  void Start(ServerId, AnyPeerCall call) override {
+    calls_.push_back(std::get<PeerCall<AdmitRequest>>(std::move(call)));
   }
-  void SetMode(ServerId, const SetModeRequest&, SetModeDone done) override {
-    done(absl::UnimplementedError("not used"));
-  }
-  void Follow(ServerId, const FollowRequest&, FollowDone) override { ADD_FAILURE(); }
-  void Rollback(ServerId, const RollbackRequest&, RollbackDone) override { ADD_FAILURE(); }
-  void SaveCheckpoint(ServerId, const SaveCheckpointRequest&, SaveDone) override { ADD_FAILURE(); }
-  void Clip(ServerId, const ClipRequest&, ClipDone) override { ADD_FAILURE(); }
   size_t call_count() const { return calls_.size(); }
   // Answers the oldest call and returns its request.
   AdmitRequest Answer(const absl::StatusOr<AdmitReply>& reply) {
-    Call call = std::move(calls_.front());
+    const PeerCall<AdmitRequest> call = std::move(calls_.front());
     calls_.pop_front();
     call.done(reply);
     return call.request;
@@ -50,19 +39,30 @@ class HeldPeers final : public Peers {
   }
 
  private:
-  std::deque<Call> calls_;
+  std::deque<PeerCall<AdmitRequest>> calls_;
 };
 
 absl::Time At(int seconds) { return absl::FromUnixSeconds(seconds); }
 
-AdmitRequest Common() {
-  AdmitRequest request;
-  request.set_job("train");
-  request.set_run(9);
-  return request;
+// Counts the records.
+class CountingStore final : public DecisionStore {
+ public:
+  void RecordLead(const Recorded& then) override {
+    ++record_count;
+    then(absl::OkStatus());
+  }
+  void RecordDeal(const Deal&, const Recorded&) override { ADD_FAILURE(); }
+  absl::Status StoreRule(const SetModeRequest&) override { return absl::OkStatus(); }
+
+  int record_count = 0;
+};
+
+JobState StateOf(uint32_t server_count) {
+  return JobState({.job = "train", .run = RunId{9}}, Rule::Sync(8), {}, absl::Seconds(10),
+                  server_count);
 }
 
-class AdmissionTest : public testing::Test {
+class AdmissionLeadTest : public testing::Test {
  protected:
   void Announce(uint32_t worker, uint64_t incarnation) {
     result_.reset();
@@ -71,17 +71,20 @@ class AdmissionTest : public testing::Test {
   }
 
   HeldPeers peers_;
-  int record_count_ = 0;
+  CountingStore store_;
   InlineExecutor control_;
-  Admission admission_{Common(), 3, &peers_, control_, [this] { ++record_count_; }};
+  JobState state_ = StateOf(3);
+  const WorkerTokens tokens_{"train", "key"};
+  AdmissionLead admission_{state_, tokens_, &peers_, store_, control_};
   std::optional<absl::Status> result_;
 };
 
-TEST_F(AdmissionTest, AProcessIsAdmittedWhenEveryServerHasAgreed) {
+TEST_F(AdmissionLeadTest, AProcessIsAdmittedWhenEveryServerHasAgreed) {
   Announce(4, 7);
   const AdmitRequest first = peers_.Accept(101);
   EXPECT_EQ(first.job(), "train");
   EXPECT_EQ(first.run(), 9u);
+  EXPECT_EQ(first.token_key(), "key");
   EXPECT_EQ(first.server(), 1u);
   EXPECT_EQ(first.epoch(), 0u);
   EXPECT_EQ(first.worker(), 4u);
@@ -96,31 +99,29 @@ TEST_F(AdmissionTest, AProcessIsAdmittedWhenEveryServerHasAgreed) {
   EXPECT_EQ(result_, absl::OkStatus());
 }
 
-TEST_F(AdmissionTest, TheEpochsAreRecordedBeforeAProcessIsAdmittedAndAfterEveryChange) {
+TEST_F(AdmissionLeadTest, TheEpochsAreRecordedBeforeAProcessIsAdmittedAndAfterEveryChange) {
   Announce(4, 7);
   peers_.Accept(101);
-  EXPECT_EQ(record_count_, 0);
+  EXPECT_EQ(store_.record_count, 0);
   peers_.Accept(102);
-  EXPECT_EQ(record_count_, 1);
-  EXPECT_EQ(admission_.epochs(), (std::vector<Epoch>{Epoch{}, Epoch{101}, Epoch{102}}));
+  EXPECT_EQ(store_.record_count, 1);
+  EXPECT_EQ(state_.admitted, (std::vector<Epoch>{Epoch{}, Epoch{101}, Epoch{102}}));
   Announce(5, 1);
   peers_.Accept(101);
   peers_.Accept(102);
-  EXPECT_EQ(record_count_, 1);
+  EXPECT_EQ(store_.record_count, 1);
 }
 
-TEST_F(AdmissionTest, RestoredEpochsAreStated) {
-  admission_.Restore({Epoch{}, Epoch{101}});
+TEST_F(AdmissionLeadTest, RestoredEpochsAreStated) {
+  state_.admitted[1] = Epoch{101};
   Announce(4, 7);
   EXPECT_EQ(peers_.Accept(103).epoch(), 101u);
   EXPECT_EQ(peers_.Accept(102).epoch(), 0u);
   ASSERT_TRUE(result_.has_value());
   EXPECT_EQ(result_->message(), LostState(ServerId{1}, Epoch{101}, Epoch{103}).message());
-  admission_.Restore(std::vector<Epoch>(9, Epoch{7}));
-  EXPECT_EQ(admission_.epochs().size(), 3u);
 }
 
-TEST_F(AdmissionTest, OnlyServersThatDidNotReplyAreAskedAgain) {
+TEST_F(AdmissionLeadTest, OnlyServersThatDidNotReplyAreAskedAgain) {
   Announce(4, 1);
   peers_.Accept(101);
   admission_.Tick(At(1));
@@ -132,7 +133,7 @@ TEST_F(AdmissionTest, OnlyServersThatDidNotReplyAreAskedAgain) {
   EXPECT_EQ(result_, absl::OkStatus());
 }
 
-TEST_F(AdmissionTest, AnUnreachableServerIsNamed) {
+TEST_F(AdmissionLeadTest, AnUnreachableServerIsNamed) {
   Announce(4, 1);
   peers_.Accept(101);
   peers_.Answer(absl::UnavailableError("refused"));
@@ -145,7 +146,7 @@ TEST_F(AdmissionTest, AnUnreachableServerIsNamed) {
   peers_.Accept(102);  // too late; ignored
 }
 
-TEST_F(AdmissionTest, ARefusalEndsTheAnnouncement) {
+TEST_F(AdmissionLeadTest, ARefusalEndsTheAnnouncement) {
   Announce(4, 1);
   peers_.Answer(absl::FailedPreconditionError("another run"));
   EXPECT_EQ(result_, absl::FailedPreconditionError("server 1 (there): another run"));
@@ -153,7 +154,7 @@ TEST_F(AdmissionTest, ARefusalEndsTheAnnouncement) {
 }
 
 // Both processes join before the run has begun, and server 1 is restarted in between.
-TEST_F(AdmissionTest, AServerWithAnotherEpochLostItsState) {
+TEST_F(AdmissionLeadTest, AServerWithAnotherEpochLostItsState) {
   Announce(4, 1);
   Announce(5, 1);
   peers_.Accept(101);
@@ -165,8 +166,9 @@ TEST_F(AdmissionTest, AServerWithAnotherEpochLostItsState) {
   EXPECT_EQ(result_, LostState(ServerId{1}, Epoch{101}, Epoch{103}));
 }
 
-TEST_F(AdmissionTest, AJobWithOneServerAsksNobody) {
-  Admission alone(Common(), 1, nullptr, control_, nullptr);
+TEST_F(AdmissionLeadTest, AJobWithOneServerAsksNobody) {
+  JobState one_server = StateOf(1);
+  AdmissionLead alone(one_server, tokens_, nullptr, store_, control_);
   std::optional<absl::Status> result;
   alone.Announce(WorkerId{0}, Incarnation{1}, At(0),
                  [&result](const absl::Status& status) { result = status; });

@@ -1,8 +1,8 @@
 // WorkerTokens makes and checks the tokens of a server's run (common/tls/worker_token.h).
 //
 // Thread-safe.
-#ifndef THINWIRE_SERVER_JOB_WORKER_TOKENS_H_
-#define THINWIRE_SERVER_JOB_WORKER_TOKENS_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_WORKER_TOKENS_H_
+#define THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_WORKER_TOKENS_H_
 
 #include <string>
 #include <utility>
@@ -47,4 +47,4 @@ class WorkerTokens {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_JOB_WORKER_TOKENS_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_WORKER_TOKENS_H_
