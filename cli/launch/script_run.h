@@ -24,6 +24,7 @@
 #include "cli/process/temp_dir.h"
 #include "cli/terminal/console.h"
 #include "common/base/exit_code.h"
+#include "common/base/ids.h"
 #include "common/time/clock.h"
 
 namespace thinwire {
@@ -63,7 +64,7 @@ class ScriptRun {
   void HandleLine(const ProcessEvent& event);
   void HandleExit(const ProcessEvent& event);
   void HandleSignal(int number);
-  void Listen(uint32_t server, const std::string& line);
+  void Listen(ServerId server, const std::string& line);
   void Fail(const absl::Status& status);
   bool workers_ended() const;
 

@@ -262,6 +262,26 @@ TEST_F(TrainRunTest, AClosedTerminalStopsTheWorkersInOrder) {
   EXPECT_THAT(messages_.str(), testing::Not(HasSubstr("second signal")));
 }
 
+TEST_F(TrainRunTest, AStoppedWorkerMayDrainLongerThanAServerMayStop) {
+  setting_.grace = absl::Milliseconds(100);
+  setting_.config.mutable_consistency()->set_drain_seconds(30);
+  const std::string worker = absl::StrCat(
+      "trap \"sleep 1; touch ", dir_->PathOf("drained"), "$n; exit 75\" TERM; [ \"$n\" = 1 ] || ",
+      "kill -INT ", getpid(), "; while :; do sleep 0.05; done");
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kInterrupted);
+  EXPECT_TRUE(std::filesystem::exists(dir_->PathOf("drained0")));
+  EXPECT_TRUE(std::filesystem::exists(dir_->PathOf("drained1")));
+}
+
+TEST_F(TrainRunTest, AWorkerThatDoesNotDrainInTimeIsKilled) {
+  setting_.grace = absl::Milliseconds(100);
+  setting_.config.mutable_consistency()->set_drain_seconds(0.1);
+  const std::string worker = absl::StrCat("trap '' TERM; [ \"$n\" = 1 ] || kill -INT ", getpid(),
+                                          "; while :; do sleep 0.05; done");
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kInterrupted);
+  EXPECT_THAT(run_->result().record.workers()[0].reason, HasSubstr("killed by signal 9"));
+}
+
 TEST_F(TrainRunTest, AProcessThatIgnoresItsSignalIsKilled) {
   setting_.grace = absl::Milliseconds(100);
   EXPECT_EQ(Run("trap '' TERM; echo listening 127.0.0.1:1; while :; do sleep 0.05; done", kDone),
