@@ -1,5 +1,5 @@
-// The flags --addresses, --credentials and --insecure: how a program reaches the servers of a job, or how a
-// server is reached.
+// The flags --addresses, --credentials and --insecure: how a program reaches the servers of a job,
+// or how a server is reached.
 #ifndef THINWIRE_CONFIG_CONNECTION_FLAGS_H_
 #define THINWIRE_CONFIG_CONNECTION_FLAGS_H_
 

@@ -1,5 +1,5 @@
-// CallServer makes one call of the Control service (proto/control.proto) for an operator. The type of
-// the request chooses the call.
+// CallServer makes one call of the Control service (proto/control.proto) for an operator. The type
+// of the request chooses the call.
 //
 //   ScaleRequest request;
 //   const absl::StatusOr<ScaleReply> reply = CallServer(flags, ServerId{0}, request);
@@ -18,8 +18,8 @@ namespace thinwire {
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 
 // Calls the server number SERVER of --addresses. Blocks until the server replies, at most
-// kCallTimeout, or TIMEOUT. Errors: InvalidArgument for malformed addresses or a server that they do
-// not list; those of LoadCredentials; those of the call (CallError).
+// kCallTimeout, or TIMEOUT. Errors: InvalidArgument for malformed addresses or a server that they
+// do not list; those of LoadCredentials; those of the call (CallError).
 absl::StatusOr<DrainReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                       const DrainRequest& request);
 absl::StatusOr<ScaleReply> CallServer(const ConnectionFlags& flags, ServerId server,

@@ -23,8 +23,8 @@ class RunDisplay {
   // All arguments must outlive the RunDisplay.
   RunDisplay(const TrainSetting& setting, Console& console, Clock& clock);
 
-  // Shows the views that are due. The servers are asked for the next ones. CALLS: null before the servers
-  // are started. WORKERS_RUN: the run has a progress.
+  // Shows the views that are due. The servers are asked for the next ones. CALLS: null before the
+  // servers are started. WORKERS_RUN: the run has a progress.
   void Update(const RunRecord& record, ServerCalls* calls, bool workers_run);
   // Returns the time of the next Update().
   absl::Time next() const;

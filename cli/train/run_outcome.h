@@ -13,8 +13,8 @@ struct RunOutcome {
   bool had_wrong_config = false;  // a process failed with kConfig
 };
 
-// Returns the code of the first row that applies. STOP_SIGNAL: the first one that the run received, or
-// 0.
+// Returns the code of the first row that applies. STOP_SIGNAL: the first one that the run received,
+// or 0.
 //
 //   gave_model_up                                         kIo
 //   SIGINT                                                kInterrupted

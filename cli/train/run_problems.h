@@ -26,8 +26,8 @@ class RunProblems {
   void Add(const std::string& problem);
   // Does nothing if STATUS is OK.
   void Add(const absl::Status& status);
-  // Adds that the process NAME was lost because of REASON, which it reported. Several workers report
-  // the same reason if a cause of all of them ends them, so only the first one is shown.
+  // Adds that the process NAME was lost because of REASON, which it reported. Several workers
+  // report the same reason if a cause of all of them ends them, so only the first one is shown.
   void AddReported(const std::string& name, const std::string& reason);
 
   const std::vector<std::string>& list() const { return list_; }

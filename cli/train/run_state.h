@@ -1,5 +1,5 @@
-// RunState decides how a training run ends. It is a pure state machine: the caller hands in the events
-// with the time, and sends the signals.
+// RunState decides how a training run ends. It is a pure state machine: the caller hands in the
+// events with the time, and sends the signals.
 //
 //   phase              event                            next phase         signal
 //   running            a server is lost                 reporting          -

@@ -1,6 +1,6 @@
 // RunParameterServer: the real jobs of the servers and the real client cores of the workers on one
-// virtual time (sim/cluster.h). Only the learning task, its computing times, the links and the costs of
-// codecs are the laboratory's.
+// virtual time (sim/cluster.h). Only the learning task, its computing times, the links and the
+// costs of codecs are the laboratory's.
 //
 // Time and bytes count from the moment at which the last worker begins its first step. Joining and
 // the first parameters take neither.
@@ -169,21 +169,21 @@ ServerRun::ServerRun(const RunSpec& spec, const RunControl& control, const RunPa
       shards_(partition_.shard_count()),
       record_(
           {.worker_count = spec.job.rule.workers,
-           .examples = pool.own().examples(),
+           .examples = pool_.own().examples(),
            .tests = spec.tests,
            .finished_steps = [this] { return FinishedSteps(); }},
-          partition, {}, [this] { return now(); }, pool),
+          partition_, {}, [this] { return now(); }, pool_),
       cluster_(spec.job, Task(),
                {.links = {.worker = LinkOf(spec.machines.worker_link()),
                           .server = LinkOf(spec.machines.server_link()),
                           .servers_beside_workers = spec.machines.servers_beside_workers()},
-                .costs = FrameCostsOf(spec, partition, encoded_),
+                .costs = FrameCostsOf(spec, partition_, encoded_),
                 .observer = this,
                 .state_dir = state_dir}) {
   for (uint32_t w = 0; w < spec.job.rule.workers; ++w) {
-    Worker& worker = workers_.emplace_back(partition);
+    Worker& worker = workers_.emplace_back(partition_);
     const LocalStepsSpec& local = spec.job.task.local;
-    if (local.enabled()) worker.local.emplace(local, partition.tensors());
+    if (local.enabled()) worker.local.emplace(local, partition_.tensors());
   }
   cluster_.network().SetIdeal(true);
   cluster_.network().WatchBytes([this](bool to_server, uint64_t bytes) {

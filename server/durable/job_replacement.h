@@ -1,5 +1,5 @@
-// Replaces the state of all servers of a saved job (saved_job.h) as a whole: after a crash, the state
-// directory DIR has either the old folders or the new ones.
+// Replaces the state of all servers of a saved job (saved_job.h) as a whole: after a crash, the
+// state directory DIR has either the old folders or the new ones.
 //
 //   DIR/server-0.new        a replacement that is being written
 //   DIR/replacement         exists while replacements take the places of the old folders
@@ -31,9 +31,9 @@ enum class Shards : uint8_t {
 
 // Replaces the state of all servers in DIR by SERVERS. The old folders are moved aside when the new
 // ones are durable, with other shards also the workers' folders DIR/worker-N, whose residuals
-// belong to the old shards. After a crash, DIR has either the old folders, and FinishReplacement does nothing, or
-// FinishReplacement makes the new ones take their places. Errors: those of the file system.
-// REQUIRES: DIR exists, and this process holds the locks of the servers' folders.
+// belong to the old shards. After a crash, DIR has either the old folders, and FinishReplacement
+// does nothing, or FinishReplacement makes the new ones take their places. Errors: those of the
+// file system. REQUIRES: DIR exists, and this process holds the locks of the servers' folders.
 absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,
                                             std::span<const Checkpoint> servers,
                                             Shards shards = Shards::kOther);

@@ -29,10 +29,10 @@ struct SavedJob {
 
 // Returns, by server number, the names of one checkpoint of each server of the job in DIR. In modes
 // sync and backup, these are the newest ones of one step and one generation. In ssp and async, each
-// is the newest of its server. A server without shards needs no checkpoint, and its name is "". Does
-// not look at event logs. Errors: NotFound if server 0 has no checkpoint; FailedPrecondition, with
-// the steps of each server, if the servers have no common step; DataLoss, with the file and the
-// cause, if a checkpoint is missing or damaged.
+// is the newest of its server. A server without shards needs no checkpoint, and its name is "".
+// Does not look at event logs. Errors: NotFound if server 0 has no checkpoint; FailedPrecondition,
+// with the steps of each server, if the servers have no common step; DataLoss, with the file and
+// the cause, if a checkpoint is missing or damaged.
 absl::StatusOr<std::vector<std::string>> ChooseCheckpoints(Files& files, const std::string& dir);
 
 // Reads the checkpoints of ChooseCheckpoints(). With an event log, each must be the newest of its

@@ -52,8 +52,8 @@ constexpr absl::Duration kStopGrace = absl::Seconds(5);
 constexpr absl::Duration kRestartGrace = absl::Milliseconds(100);
 // The system may need this long to release the port of the stopped listener.
 constexpr absl::Duration kPortPatience = absl::Seconds(5);
-// At the end, a server waits this long for its disk and, after the grace, for calls. The disk may be
-// slow, and a last checkpoint large.
+// At the end, a server waits this long for its disk and, after the grace, for calls. The disk may
+// be slow, and a last checkpoint large.
 constexpr absl::Duration kDiskLimit = absl::Minutes(10);
 constexpr absl::Duration kCallLimit = absl::Seconds(15);
 

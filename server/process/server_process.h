@@ -16,9 +16,10 @@
 namespace thinwire {
 
 // Returns the exit code of the process. Prints "listening HOST:PORT" to standard output when the
-// server is ready, and the error with which the process ends to standard error. UNIX_CLOCK counts from the
-// Unix epoch. MEMORY allocates the parameters and is never destroyed, because a gRPC thread may
-// release sent parameters after RunServer() has returned. Calls of gRPC may log until then, too.
+// server is ready, and the error with which the process ends to standard error. UNIX_CLOCK counts
+// from the Unix epoch. MEMORY allocates the parameters and is never destroyed, because a gRPC
+// thread may release sent parameters after RunServer() has returned. Calls of gRPC may log until
+// then, too.
 ExitCode RunServer(const ServerFlags& flags, Clock& clock, Clock& unix_clock,
                    HugePageArena& memory);
 

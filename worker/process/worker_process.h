@@ -14,8 +14,8 @@
 namespace thinwire {
 
 // Returns the exit code of the process. Writes events to standard output (docs/training.md), and an
-// error of the command line or the job file to standard error. THREADS makes the threads of the client.
-// UNIX_CLOCK counts from the Unix epoch.
+// error of the command line or the job file to standard error. THREADS makes the threads of the
+// client. UNIX_CLOCK counts from the Unix epoch.
 ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
                    Termination& termination, ExecutorFactory& threads, Clock& clock,
                    Clock& unix_clock);
