@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/base/status_macros.h"
-#include "config/job.h"
+#include "config/addresses.h"
 
 namespace thinwire {
 

@@ -10,7 +10,7 @@
 #include "cli/process/command_lines.h"
 #include "common/base/ids.h"
 #include "common/spec/rule.h"
-#include "config/job.h"
+#include "config/parts/consistency.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

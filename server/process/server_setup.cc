@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/tls/identity.h"
+#include "config/addresses.h"
 #include "config/job.h"
 #include "config/job_text.h"
 
