@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from typing import NoReturn
 
 from thinwire import _client
@@ -79,18 +80,19 @@ def _environment(arguments: argparse.Namespace, folder: str) -> dict[str, str]:
     return environment
 
 
-def _start_servers(arguments: argparse.Namespace, processes: Processes, listening: dict[str, str], folder: str) -> None:
+def _start_servers(arguments: argparse.Namespace, program: str, processes: Processes, listening: Mapping[str, str],
+                   folder: str) -> None:
     """Starts the servers that can start, each on a free port: server 0, which calls the others, when those listen.
 
-    LISTENING has the addresses of the servers that listen, by name. When all do, the workers get their addresses.
+    LISTENING has the addresses of the servers that listen, by name, and does not change during this call. When all do, the
+    workers get their addresses.
     """
     names = [f"server {number}" for number in range(arguments.servers)]
     addresses = [listening.get(name, "127.0.0.1:0") for name in names]
     for number, name in enumerate(names):
         if processes.is_started(name) or (number == 0 and not all(other in listening for other in names[1:])):
             continue
-        command = [arguments.server_program or server_program(), "--config", os.path.join(folder, _JOB_FILE), "--server",
-                   str(number), "--listen", "127.0.0.1:0"]
+        command = [program, "--config", os.path.join(folder, _JOB_FILE), "--server", str(number), "--listen", "127.0.0.1:0"]
         if number == 0:
             command += ["--addresses", ",".join(addresses)]
         if arguments.state_dir:
@@ -104,7 +106,8 @@ def _start_servers(arguments: argparse.Namespace, processes: Processes, listenin
 
 
 def _run(arguments: argparse.Namespace, processes: Processes, listening: dict[str, str], folder: str) -> int:
-    """Starts all processes and returns the exit code of the command."""
+    """Starts all processes and returns the exit code of the command. PROCESSES add the servers that listen to LISTENING."""
+    program = arguments.server_program or server_program()
     job_file = os.path.join(folder, _JOB_FILE)
     environment = _environment(arguments, folder)
     for number in range(arguments.workers):
@@ -114,7 +117,7 @@ def _run(arguments: argparse.Namespace, processes: Processes, listening: dict[st
         processes.start(f"worker {number}", [sys.executable, arguments.script, *arguments.arguments], own)
     while not processes.ended("worker"):
         if os.path.exists(job_file):
-            _start_servers(arguments, processes, listening, folder)
+            _start_servers(arguments, program, processes, dict(listening), folder)
         if processes.failures():
             break
         time.sleep(POLL_SECONDS)
