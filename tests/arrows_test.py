@@ -83,6 +83,7 @@ TIME_OF_ITS_OWN = {
     "server/rpc/grpc_peers.cc": "the deadlines of gRPC calls",
     "server/rpc/listener.cc": "the deadline of gRPC's end",
     "server/protocols/membership/worker_tokens.h": "the dates of tokens",
+    "server/process/stop_requests.h": "signals, for which the main thread waits",
     "worker/trainer/events.h": "a thread that reports the waits of the training thread",
     "worker/process/termination.cc": "a thread that waits for signals",
     "worker/process/termination.h": "a thread that waits for signals",
