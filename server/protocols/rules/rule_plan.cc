@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/text/problems.h"
-#include "config/job.h"
+#include "config/parts/consistency.h"
 #include "config/stability.h"
 
 namespace thinwire {
