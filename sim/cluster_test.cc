@@ -228,7 +228,7 @@ void Scale(Cluster& cluster, uint32_t count) {
       ASSERT_TRUE(cluster.StartServer(ServerId{0}).ok());
     }
     reply.reset();
-    cluster.job(ServerId{0})->Scale(request, [&](auto result) { reply = std::move(result); });
+    cluster.job(ServerId{0})->Call(request, [&](auto result) { reply = std::move(result); });
     cluster.RunFor(absl::Milliseconds(300));
   } while (!reply.has_value() || absl::IsUnavailable(reply->status()));
   ASSERT_TRUE(reply->ok()) << reply->status();
@@ -510,7 +510,7 @@ TEST(AdaptiveTest, TrialsChangeNothingAlthoughServersAreKilled) {
     EXPECT_EQ(cluster.Masters(), Expected(
                                      kWorkers, [](WorkerId, Step) { return 1; }, Step{40}));
     std::optional<StatusReply> status;
-    cluster.job(ServerId{0})->Status([&](const absl::StatusOr<StatusReply>& reply) {
+    cluster.job(ServerId{0})->Call(StatusRequest(), [&](const absl::StatusOr<StatusReply>& reply) {
       status = reply.value();
     });
     cluster.RunFor(absl::Milliseconds(100));

@@ -21,7 +21,7 @@
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
 #include "proto/control.pb.h"
-#include "server/protocols/deals/dealer.h"
+#include "server/protocols/state/dealer.h"
 #include "tests/small_cluster.h"
 #include "worker/batches/sampler.h"
 

@@ -333,7 +333,7 @@ Step ServerRun::FinishedSteps() {
 
 void ServerRun::AddDecisions(RunResult& result) {
   std::optional<StatusReply> status;
-  cluster_.job(ServerId{0})->Status([&status](absl::StatusOr<StatusReply> reply) {
+  cluster_.job(ServerId{0})->Call(StatusRequest(), [&status](absl::StatusOr<StatusReply> reply) {
     status = *std::move(reply);
   });
   cluster_.RunUntil(absl::InfiniteDuration(), [&status] { return status.has_value(); });

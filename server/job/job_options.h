@@ -24,7 +24,7 @@
 #include "server/core/shard.h"
 #include "server/core/update/updater.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/job_state.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/shard_observer.h"
 
 namespace thinwire {

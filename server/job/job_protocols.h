@@ -15,7 +15,6 @@
 #include "server/protocols/clipping/clip_lead.h"
 #include "server/protocols/clipping/clipper.h"
 #include "server/protocols/deals/deal_lead.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/membership/admission_follower.h"
 #include "server/protocols/membership/admission_lead.h"
 #include "server/protocols/membership/join_queue.h"
@@ -29,6 +28,7 @@
 #include "server/protocols/rules/rule_follower.h"
 #include "server/protocols/rules/rule_lead.h"
 #include "server/protocols/rules/wait_lead.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/counters.h"
 #include "server/shards/hosted_model.h"
 

@@ -9,7 +9,7 @@
 #include "common/time/clock.h"
 #include "common/time/executor.h"
 #include "proto/control.pb.h"
-#include "server/protocols/job_state.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/counters.h"
 #include "server/shards/frame_budget.h"
 #include "server/shards/hosted_model.h"

@@ -19,7 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "proto/control.pb.h"
-#include "server/protocols/job_state.h"
+#include "server/protocols/state/job_state.h"
 
 namespace thinwire {
 

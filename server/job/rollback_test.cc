@@ -33,7 +33,7 @@
 #include "server/job/testing/test_stream.h"
 #include "server/protocols/checkpoints/rollback_plan.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/membership/membership.h"
+#include "server/protocols/state/membership.h"
 
 namespace thinwire {
 namespace {

@@ -46,7 +46,7 @@ void WorkerAdmission::Admit(const JoinCall& call, Incarnation incarnation) {
   const auto joined = [this, worker = call.worker(), incarnation,
                        done = call.done](std::vector<Effects> effects) {
     // The reply is posted to the control thread, which runs this function. The reply is therefore
-    // sent after parts_.streams.Admit(), and the worker cannot send frames earlier.
+    // sent after StreamTable::Admit, and the worker cannot send frames earlier.
     parts_.control.Post([this, worker, incarnation, done, effects = std::move(effects)] {
       done(ReplyOf(worker, incarnation, effects));
     });

@@ -34,9 +34,9 @@
 #include "server/protocols/checkpoints/rollback_plan.h"
 #include "server/protocols/checkpoints/save_requests.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/job_identity.h"
 #include "server/protocols/peers.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_identity.h"
 #include "server/shards/hosted_model.h"
 #include "server/shards/journal.h"
 

@@ -34,7 +34,7 @@
 #include "server/durable/files.h"
 #include "server/durable/log_record.h"
 #include "server/protocols/decision_store.h"
-#include "server/protocols/job_state.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/hosted_model.h"
 #include "server/shards/journal.h"
 

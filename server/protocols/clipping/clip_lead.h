@@ -17,8 +17,8 @@
 #include "proto/control.pb.h"
 #include "server/protocols/clipping/clipper.h"
 #include "server/protocols/clipping/round_sum.h"
-#include "server/protocols/job_identity.h"
 #include "server/protocols/peers.h"
+#include "server/protocols/state/job_identity.h"
 #include "server/shards/counters.h"
 #include "server/shards/server_shards.h"
 

@@ -25,8 +25,8 @@
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/protocols/clipping/round_sum.h"
-#include "server/protocols/job_identity.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_identity.h"
 #include "server/shards/server_shards.h"
 
 namespace thinwire {

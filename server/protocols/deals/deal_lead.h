@@ -17,12 +17,12 @@
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "server/protocols/checkpoints/job_checkpoints.h"
-#include "server/protocols/deals/dealer.h"
 #include "server/protocols/deals/growth_lead.h"
 #include "server/protocols/decision_store.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/membership/join_queue.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/dealer.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/hosted_model.h"
 
 namespace thinwire {

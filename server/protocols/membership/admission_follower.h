@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "proto/control.pb.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/membership/training_start.h"
 #include "server/protocols/membership/worker_tokens.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
 
 namespace thinwire {
 

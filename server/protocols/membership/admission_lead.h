@@ -26,10 +26,10 @@
 #include "common/time/executor.h"
 #include "proto/control.pb.h"
 #include "server/protocols/decision_store.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/membership/worker_tokens.h"
 #include "server/protocols/peers.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
 
 namespace thinwire {
 

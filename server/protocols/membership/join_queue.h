@@ -15,9 +15,9 @@
 #include "common/base/ids.h"
 #include "common/time/clock.h"
 #include "proto/control.pb.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/membership/admission_lead.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/hosted_model.h"
 
 namespace thinwire {

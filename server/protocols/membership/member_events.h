@@ -11,8 +11,8 @@
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/counters.h"
 #include "server/shards/server_shards.h"
 

@@ -10,10 +10,10 @@
 #include "common/base/ids.h"
 #include "proto/control.pb.h"
 #include "server/protocols/decision_store.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/membership/training_start.h"
 #include "server/protocols/membership/worker_tokens.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/server_shards.h"
 
 namespace thinwire {

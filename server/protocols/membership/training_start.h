@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "common/time/clock.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/hosted_model.h"
 
 namespace thinwire {

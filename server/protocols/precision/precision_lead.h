@@ -11,9 +11,9 @@
 #include "proto/control.pb.h"
 #include "server/protocols/checkpoints/job_checkpoints.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/precision/stored_trials.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/server_shards.h"
 
 namespace thinwire {

@@ -18,8 +18,8 @@
 #include "common/spec/push_spec.h"
 #include "proto/control.pb.h"
 #include "server/durable/files.h"
-#include "server/protocols/deals/dealer.h"
 #include "server/protocols/precision/trial_rounds.h"
+#include "server/protocols/state/dealer.h"
 
 namespace thinwire {
 

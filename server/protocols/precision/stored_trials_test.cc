@@ -13,7 +13,7 @@
 #include "common/spec/push_spec.h"
 #include "proto/control.pb.h"
 #include "server/durable/testing/faulty_files.h"
-#include "server/protocols/deals/dealer.h"
+#include "server/protocols/state/dealer.h"
 
 namespace thinwire {
 namespace {

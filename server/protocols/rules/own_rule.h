@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "common/time/executor.h"
 #include "server/core/event.h"
-#include "server/protocols/rules/rule_plan.h"
+#include "server/protocols/state/rule_plan.h"
 #include "server/shards/server_shards.h"
 
 namespace thinwire {

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "common/time/executor.h"
 #include "proto/control.pb.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/protocol.h"
 #include "server/protocols/rules/own_rule.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/server_shards.h"
 
 namespace thinwire {

@@ -28,10 +28,10 @@
 #include "proto/control.pb.h"
 #include "server/core/event.h"
 #include "server/protocols/decision_store.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/peers.h"
 #include "server/protocols/protocol.h"
 #include "server/protocols/rules/own_rule.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/server_shards.h"
 
 namespace thinwire {

@@ -8,10 +8,10 @@
 #include "absl/time/time.h"
 #include "common/spec/rule.h"
 #include "common/time/executor.h"
-#include "server/protocols/job_state.h"
 #include "server/protocols/protocol.h"
 #include "server/protocols/rules/rule_lead.h"
 #include "server/protocols/rules/wait_tuner.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/hosted_model.h"
 
 namespace thinwire {

@@ -1,4 +1,4 @@
-#include "server/protocols/deals/dealer.h"
+#include "server/protocols/state/dealer.h"
 
 #include <algorithm>
 #include <utility>

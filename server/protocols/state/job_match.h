@@ -7,8 +7,8 @@
 //   initial_hash                              field of the first worker that joined with a hash
 //
 // A field that is absent or 0 is not compared. Not thread-safe.
-#ifndef THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_JOB_MATCH_H_
-#define THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_JOB_MATCH_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_STATE_JOB_MATCH_H_
+#define THINWIRE_SERVER_PROTOCOLS_STATE_JOB_MATCH_H_
 
 #include <cstdint>
 #include <optional>
@@ -41,4 +41,4 @@ class JobMatch {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_JOB_MATCH_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_STATE_JOB_MATCH_H_

@@ -2,8 +2,8 @@
 // StoredState keeps on disk.
 //
 // Lives on the job's control executor.
-#ifndef THINWIRE_SERVER_PROTOCOLS_JOB_STATE_H_
-#define THINWIRE_SERVER_PROTOCOLS_JOB_STATE_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_STATE_JOB_STATE_H_
+#define THINWIRE_SERVER_PROTOCOLS_STATE_JOB_STATE_H_
 
 #include <cstdint>
 #include <utility>
@@ -12,11 +12,11 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/spec/rule.h"
-#include "server/protocols/deals/dealer.h"
-#include "server/protocols/job_identity.h"
-#include "server/protocols/membership/job_match.h"
-#include "server/protocols/membership/membership.h"
-#include "server/protocols/rules/rule_plan.h"
+#include "server/protocols/state/dealer.h"
+#include "server/protocols/state/job_identity.h"
+#include "server/protocols/state/job_match.h"
+#include "server/protocols/state/membership.h"
+#include "server/protocols/state/rule_plan.h"
 
 namespace thinwire {
 
@@ -45,4 +45,4 @@ struct JobState {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_PROTOCOLS_JOB_STATE_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_STATE_JOB_STATE_H_

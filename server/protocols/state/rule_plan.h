@@ -6,8 +6,8 @@
 //   another mode                  that of the request, if the other settings of the job allow it
 //
 // A pure state machine. Not thread-safe.
-#ifndef THINWIRE_SERVER_PROTOCOLS_RULES_RULE_PLAN_H_
-#define THINWIRE_SERVER_PROTOCOLS_RULES_RULE_PLAN_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_STATE_RULE_PLAN_H_
+#define THINWIRE_SERVER_PROTOCOLS_STATE_RULE_PLAN_H_
 
 #include <cstdint>
 #include <optional>
@@ -94,4 +94,4 @@ Consistency ConsistencyOf(const Rule& rule);
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_PROTOCOLS_RULES_RULE_PLAN_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_STATE_RULE_PLAN_H_

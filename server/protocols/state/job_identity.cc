@@ -1,4 +1,4 @@
-#include "server/protocols/job_identity.h"
+#include "server/protocols/state/job_identity.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/text/quoted.h"

@@ -1,4 +1,4 @@
-#include "server/protocols/membership/job_match.h"
+#include "server/protocols/state/job_match.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "server/protocols/rules/rule_plan.h"
+#include "server/protocols/state/rule_plan.h"
 
 #include <algorithm>
 

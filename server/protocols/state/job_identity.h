@@ -1,7 +1,7 @@
 // JobIdentity is the identity of one server of a job. Requests state the job and the run that they
 // belong to.
-#ifndef THINWIRE_SERVER_PROTOCOLS_JOB_IDENTITY_H_
-#define THINWIRE_SERVER_PROTOCOLS_JOB_IDENTITY_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_STATE_JOB_IDENTITY_H_
+#define THINWIRE_SERVER_PROTOCOLS_STATE_JOB_IDENTITY_H_
 
 #include <string>
 #include <string_view>
@@ -43,4 +43,4 @@ std::string NameOf(RunId run);
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_PROTOCOLS_JOB_IDENTITY_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_STATE_JOB_IDENTITY_H_

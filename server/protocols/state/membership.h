@@ -16,8 +16,8 @@
 // them, and adopts a process of an earlier generation if it knows no newer one of the same worker.
 //
 // Not thread-safe.
-#ifndef THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_MEMBERSHIP_H_
-#define THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_MEMBERSHIP_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_STATE_MEMBERSHIP_H_
+#define THINWIRE_SERVER_PROTOCOLS_STATE_MEMBERSHIP_H_
 
 #include <cstdint>
 #include <optional>
@@ -149,4 +149,4 @@ class Membership {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_MEMBERSHIP_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_STATE_MEMBERSHIP_H_

@@ -1,4 +1,4 @@
-#include "server/protocols/membership/membership.h"
+#include "server/protocols/state/membership.h"
 
 #include <gtest/gtest.h>
 

@@ -23,8 +23,8 @@
 // therefore proposed when the members have not changed for a second.
 //
 // Callers pass the current time, which must never decrease. Not thread-safe.
-#ifndef THINWIRE_SERVER_PROTOCOLS_DEALS_DEALER_H_
-#define THINWIRE_SERVER_PROTOCOLS_DEALS_DEALER_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_STATE_DEALER_H_
+#define THINWIRE_SERVER_PROTOCOLS_STATE_DEALER_H_
 
 #include <cstdint>
 #include <deque>
@@ -140,4 +140,4 @@ class Dealer {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_PROTOCOLS_DEALS_DEALER_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_STATE_DEALER_H_
