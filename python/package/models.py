@@ -25,9 +25,15 @@ def trainable_parameters(model: torch.nn.Module) -> dict[str, torch.nn.Parameter
     return parameters
 
 
+def fits_the_replica(parameter: torch.Tensor) -> bool:
+    """Returns whether PARAMETER can have the client's memory: contiguous fp32 values of the host."""
+    return parameter.dtype == torch.float32 and parameter.device.type == "cpu" and parameter.is_contiguous()
+
+
 def host_values(tensor: torch.Tensor) -> Floats:
     """Returns the values of TENSOR as a contiguous fp32 array of the host, which is the tensor's memory if that has this form."""
-    values: Floats = tensor.detach().to("cpu", torch.float32).contiguous().numpy()
+    tensor = tensor.detach()
+    values: Floats = (tensor if fits_the_replica(tensor) else tensor.to("cpu", torch.float32).contiguous()).numpy()
     return values
 
 

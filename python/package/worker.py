@@ -167,6 +167,10 @@ class JobWorker:
         self._watch_divergence()
         self._leave_if_asked()
 
+    def _wait_parameters(self) -> None:
+        """Waits until the next parameters are in the replica, unless a subclass waits later. Called at the end of a step."""
+        self._client.wait_all()
+
     def _take_parameters(self) -> None:
         """Makes the replica's new parameters those of the model."""
         raise NotImplementedError
@@ -177,6 +181,7 @@ class JobWorker:
             try:
                 if self._sampler.begin(self._step, self._client):
                     return
+                self._client.wait_all()
             except RolledBack:
                 self._enter()
                 self._take_parameters()
@@ -205,13 +210,12 @@ class JobWorker:
         return not batch.void
 
     def _finish_step(self) -> None:
-        """Ends the step at the client, which then has the next parameters in the replica."""
+        """Ends the step at the client and calls _wait_parameters()."""
         try:
-            if self._drains:
-                self._client.end_step()
-                self._step = self._client.next_step()
-            else:
-                self._step = self._client.finish_step()
+            self._client.end_step()
+            self._step = self._client.next_step()
+            if not self._drains:
+                self._wait_parameters()
                 self._save_state_if_due()
         except RolledBack:
             self._enter()
@@ -230,6 +234,7 @@ class JobWorker:
             return
         try:
             if self._stop_step is None:
+                self._client.wait_all()  # stop() would end later waits for parameters
                 self._stop_step = self._step
                 self._client.stop()
                 self._choose_stop_step()
@@ -266,7 +271,7 @@ class JobWorker:
             print(f"thinwire: state not saved: {error}", file=sys.stderr)
 
     def _watch_divergence(self) -> None:
-        nonfinite = self._client.counters["nonfinite_gradients"]
+        nonfinite = self._client.nonfinite_gradients
         self._lost_steps = self._lost_steps + 1 if nonfinite > self._nonfinite else 0
         self._nonfinite = nonfinite
         if self._lost_steps >= _LOST_STEPS:
