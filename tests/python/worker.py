@@ -35,7 +35,7 @@ def values_of(model):
     return [p.detach().flatten().tolist() for p in model.parameters()]
 
 
-def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None):
+def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None, overlap=True):
     """Trains the model and prints its parameters, the last loss and the counters.
 
     Reads a line of input at step PAUSE_AT. Every step takes at least STEP_SECONDS; if that is not 0, prints a line before the
@@ -44,7 +44,8 @@ def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None):
     model = make_model()
     tw.init(state_dir=state_dir)
     settings = dict(settings)
-    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer", "sgd"), settings.pop("learning_rate"), **settings)
+    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer", "sgd"), settings.pop("learning_rate"), overlap=overlap,
+                                        **settings)
     if step_seconds:
         print("training", flush=True)
     while optimizer.step_number < steps:
@@ -174,16 +175,18 @@ def train_on_data(settings, record, example_count, epochs, batch_size=4, num_wor
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
 
 
-def wait_for_interrupt(settings):
-    """Reads a line and begins a step that cannot end before Ctrl-C. Prints whether KeyboardInterrupt was raised."""
+def wait_for_interrupt(settings, overlap):
+    """Reads a line and begins steps that cannot end before Ctrl-C. Prints whether KeyboardInterrupt was raised."""
     model = make_model()
     tw.init()
-    optimizer = tw.DistributedOptimizer(model, "sgd", RATE, **{k: v for k, v in settings.items() if k != "learning_rate"})
+    optimizer = tw.DistributedOptimizer(model, "sgd", RATE, overlap=overlap,
+                                        **{k: v for k, v in settings.items() if k != "learning_rate"})
     print("waiting", flush=True)
     sys.stdin.readline()
     try:
-        loss_of(model, WORKER, 0).backward()
-        optimizer.step()
+        for step in range(2):
+            loss_of(model, WORKER, step).backward()  # with overlap="forward", that of step 1 waits
+            optimizer.step()
         print(json.dumps("no interrupt"))
     except KeyboardInterrupt:
         print(json.dumps("interrupted"))
