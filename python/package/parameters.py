@@ -64,7 +64,7 @@ class ParameterValues:
         for index, p in enumerate(self._parameters):
             if type(p) is torch.nn.Parameter:
                 self._pending[id(p)] = index
-                p.__class__ = self._pending_class  # type: ignore[assignment]
+                p.__class__ = self._pending_class
             else:
                 self._finish(index)
 

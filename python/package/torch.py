@@ -23,13 +23,14 @@ import torch
 from thinwire._client import Client, DivergedError, Error, RefusedError, RolledBack, ServerLostError
 from thinwire.gradient_average import GradientAverage, average_hook
 from thinwire.job import init, rank, world_size
+from thinwire.local_group import local_group
 from thinwire.local_steps import LocalSteps
 from thinwire.models import ModelWorker, host_values
 from thinwire.parameters import ParameterValues
 from thinwire.sampler import ElasticSampler
 
 __all__ = ["DistributedOptimizer", "DivergedError", "ElasticSampler", "Error", "GradientAverage", "LocalSteps", "RefusedError",
-           "RolledBack", "ServerLostError", "average_hook", "init", "rank", "world_size"]
+           "RolledBack", "ServerLostError", "average_hook", "init", "local_group", "rank", "world_size"]
 
 
 class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
@@ -58,6 +59,9 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
         may be changed before it.
       grad_scaler: the GradScaler that scales the loss, needed unless overlap is False.
       sampler: the ElasticSampler of the training data, which then sets `examples` to the size of each batch.
+      local_group: the result of local_group(): the processes that are one worker together, such as those of a machine. Each computes
+        the gradient of its own part of the batch, with its own `examples`, and calls step(). The first process speaks with the
+        servers.
       settings: any setting of docs/configuration.md, such as push="fp8_e5m2" or mode="async". The servers' job file must
         have the same settings.
 
@@ -67,12 +71,15 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
 
     def __init__(self, model: torch.nn.Module, optimizer: str | None = None, lr: float | None = None, *, steps: int = 0,
                  examples: int = 1, overlap: bool | Literal["forward"] = True, grad_scaler: Any = None,
-                 sampler: ElasticSampler | None = None, **settings: Any):
+                 sampler: ElasticSampler | None = None, local_group: Any = None, **settings: Any):
         if overlap not in (True, False, "forward"):
             raise Error(f"overlap: wrong value (expected True, False or 'forward', got {overlap!r})")
         if overlap == "forward":
             _check_runs_in_python(model)
-        ModelWorker.__init__(self, model, optimizer, lr, steps, examples, settings, sampler)
+        if local_group is not None and (overlap == "forward" or sampler is not None):
+            raise Error("local_group: not available with overlap='forward' and with a sampler (expected neither; each process "
+                        "takes its own part of the worker's batch)")
+        ModelWorker.__init__(self, model, optimizer, lr, steps, examples, settings, sampler, local_group=local_group)
         self._overlap = overlap
         self._grad_scaler = grad_scaler
         self._is_lost = False  # the batch on which the program computes: the servers went back during its forward pass
@@ -153,6 +160,11 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
             raise Error("add_param_group: not available (expected groups as the argument parameter_group of DistributedOptimizer)")
         super().add_param_group(group)
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Removes the gradients, or sets them to zero."""
+        with torch._C.DisableTorchFunction():  # so that it does not ask for the values of parameters that arrive
+            super().zero_grad(set_to_none=set_to_none)
+
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
         """Accumulates gradients: backward passes within this context send nothing.
@@ -167,6 +179,10 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
             yield
         finally:
             self._sync = before
+
+    def wait(self) -> None:
+        """Blocks until the values of all parameters have arrived (overlap="forward"). Errors: ServerLostError."""
+        self._values.wait()
 
     def close(self) -> None:
         """Leaves the servers. The model keeps its parameters, which no longer change. The end of the process does it, too."""
@@ -261,12 +277,12 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
     def _torch_groups(self) -> list[dict[str, Any]]:
         """Returns the job's parameter groups that have parameters, with their rates."""
         rate, groups = self._client.learning_rate, self._client.groups
-        torch_groups = []
+        torch_groups: list[dict[str, Any]] = []
         for number, factor in enumerate(self._client.group_rate_factors):
             own = [p for p, group in zip(self._parameters, groups) if group == number]
             if own:
                 torch_groups.append({"params": own, "lr": rate * factor})
-        self._job_rates = [group["lr"] for group in torch_groups]
+        self._job_rates: list[float] = [group["lr"] for group in torch_groups]
         return torch_groups
 
     def _present_rates(self) -> list[float]:
@@ -285,8 +301,8 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
             elif factor is None:
                 factor = rate / job_rate
             elif not math.isclose(rate, factor * job_rate, rel_tol=1e-6, abs_tol=1e-30):
-                raise Error(f"{place}: another factor than that of the group before (expected {factor * job_rate:g}, since all rates "
-                            f"change by a common factor, got {rate:g}; set learning_rate_factor of the parameter_group)")
+                raise Error(f"{place}: another factor than that of the group before (expected {factor * job_rate:g}, since all "
+                            f"rates change by a common factor, got {rate:g}; set learning_rate_factor of the parameter_group)")
         return 1.0 if factor is None else factor
 
     def _check_unchanged(self, ignore_versions: bool) -> None:
@@ -326,7 +342,8 @@ def _text(rates: list[float] | None) -> str:
 
 def _check_runs_in_python(model: torch.nn.Module) -> None:
     for module in model.modules() if isinstance(model, torch.nn.Module) else []:
-        if isinstance(module, torch.jit.ScriptModule) or getattr(module, "_compiled_call_impl", None) or hasattr(module, "_orig_mod"):
+        is_compiled = getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod")
+        if isinstance(module, torch.jit.ScriptModule) or is_compiled:
             raise Error(f"overlap: 'forward' is not available with TorchScript and torch.compile (expected a model that runs in "
                         f"Python, got {type(module).__name__})")
 

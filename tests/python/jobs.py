@@ -85,10 +85,12 @@ class Servers:
             assert time.monotonic() < deadline, "no checkpoint"
             time.sleep(0.01)
 
-    def worker(self, scenario, number, **arguments):
-        """Starts the function SCENARIO of worker.py as worker NUMBER."""
-        environment = dict(os.environ, PYTHONPATH=PYTHONPATH, THINWIRE_ADDRESSES=self.addresses, THINWIRE_WORKER=str(number),
-                           OMP_NUM_THREADS="1")
+    def worker(self, scenario, number, environment=None, **arguments):
+        """Starts the function SCENARIO of worker.py as worker NUMBER; with ENVIRONMENT in place of the variable of its number."""
+        environment = dict(os.environ, PYTHONPATH=PYTHONPATH, THINWIRE_ADDRESSES=self.addresses, OMP_NUM_THREADS="1",
+                           **(environment or {"THINWIRE_WORKER": str(number)}))
+        if "RANK" in environment:
+            environment.pop("THINWIRE_WORKER", None)
         return subprocess.Popen(
             [sys.executable, "tests/python/worker.py", scenario, json.dumps(self.settings), json.dumps(arguments)],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

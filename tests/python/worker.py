@@ -85,6 +85,37 @@ def train_locally(settings, exchanges, every, seconds=0):
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
 
 
+def train_in_group(settings, steps, store, seconds=0, ends_at=None):
+    """Two processes train as one worker. Process 1 computes the first 8 examples of each batch, process 0 the others.
+
+    Every step takes at least SECONDS; if that is not 0, prints a line before the first one. Process 1 ends before step ENDS_AT.
+    STORE is a new file for torch.distributed; None: torchrun has started the processes.
+    """
+    arguments = {} if store is None else {"init_method": f"file://{store}", "rank": WORKER, "world_size": 2}
+    torch.distributed.init_process_group("gloo", **arguments)
+    tw.init(processes=2)
+    first, last = ((8, 32), (0, 8))[WORKER % 2]
+    model, settings = make_model(), dict(settings)
+    if WORKER % 2 == 1:
+        torch.nn.init.zeros_(model[0].weight)  # the parameters of process 0 count
+    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer"), settings.pop("learning_rate"), local_group=tw.local_group(),
+                                        examples=last - first, **settings)
+    if seconds:
+        print("training", flush=True)
+    while optimizer.step_number < steps:
+        if optimizer.step_number == ends_at and WORKER == 1:
+            os._exit(9)
+        time.sleep(seconds)
+        optimizer.zero_grad()
+        x, y = batch(tw.rank(), optimizer.step_number)
+        torch.nn.functional.cross_entropy(model(x[first:last]), y[first:last]).backward()
+        optimizer.step()
+    optimizer.close()
+    torch.distributed.destroy_process_group()
+    print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "worker": tw.rank(),
+                      "workers": tw.world_size()}))
+
+
 def train_ddp(settings, steps, store, hook=True, nan_at=None, seconds=0):
     """Trains with DistributedDataParallel and a local optimizer. HOOK: thinwire averages the gradients, else gloo does.
 
@@ -230,6 +261,6 @@ def fork(settings):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    scenarios = (train, train_locally, train_ddp, train_on_data, wait_for_interrupt, join_only, fork)
+    scenarios = (train, train_locally, train_in_group, train_ddp, train_on_data, wait_for_interrupt, join_only, fork)
     {f.__name__: f for f in scenarios}[sys.argv[1]](
         json.loads(sys.argv[2]), **json.loads(sys.argv[3]))
