@@ -35,7 +35,10 @@ def _leave(client: _client.Client, servers: hosting.HostedServers | None) -> Non
         if client.in_step:
             print("thinwire: the process ends within a step, so other workers wait for its lease", file=sys.stderr)
         elif client.joined:
-            client.save_state()
+            try:
+                client.save_state()
+            except Error as error:  # such as a full disk: the other workers need not wait for the lease
+                print(f"thinwire: state not saved: {error}", file=sys.stderr)
             client.leave()
             left = True
     except Error as error:

@@ -52,7 +52,7 @@ class Servers:
             process.stdout.close()
         if error is not None or any(codes):
             for number in range(self.count):
-                print(f"--- server {number} ---\n{self._log(number)}", file=sys.stderr)
+                print(f"--- server {number} ---\n{self.log(number)}", file=sys.stderr)
         self._folder.cleanup()
         assert not any(codes), f"exit codes of the servers: {codes}"
 
@@ -67,7 +67,7 @@ class Servers:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self._processes[number] = process
         line = process.stdout.readline()
-        assert line.startswith("listening "), f"server {number} did not start:\n{self._log(number)}"
+        assert line.startswith("listening "), f"server {number} did not start:\n{self.log(number)}"
         self._addresses[number] = line.split()[1]
 
     def kill(self, number):
@@ -98,7 +98,7 @@ class Servers:
     def _log_file(self, number):
         return os.path.join(self._folder.name, f"server{number}.log")
 
-    def _log(self, number):
+    def log(self, number):
         with open(self._log_file(number), encoding="utf-8", errors="replace") as file:
             return file.read()[-5000:]
 

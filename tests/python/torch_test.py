@@ -1,7 +1,9 @@
 """Compares one worker with plain PyTorch, and checks that each typical mistake has one clear exception."""
 
 import gc
+import io
 import os
+import resource
 import tempfile
 import unittest
 import warnings
@@ -363,6 +365,24 @@ class BehaviourTest(unittest.TestCase):
             optimizer = tw.DistributedOptimizer(small_model(), **servers.settings)
             self.assertEqual(optimizer.counters["dropped_residuals"], 0)
             optimizer.close()
+
+    def test_a_worker_whose_disk_is_full_trains_and_leaves(self):
+        settings = {"durability": "checkpoint", "push": "topk", "density": 0.1, "learning_rate": 0.1}
+        with jobs.Servers(servers=1, workers=1, **settings) as servers, tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/worker-0")
+            tw.init(worker=0, addresses=servers.addresses, state_dir=folder)
+            model = small_model()
+            optimizer = tw.DistributedOptimizer(model, **servers.settings)
+            EqualityTest.usual_step(model, optimizer, 0)
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # no file can grow
+            try:
+                with mock.patch("sys.stderr", io.StringIO()) as errors:
+                    optimizer.close()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertRegex(errors.getvalue(), r"^thinwire: state not saved: .*/worker-0/.*: cannot write: .*\n$")
+            self.assertIn("worker 0 left, 0 workers are live", servers.log(0))
 
     def test_a_job_file_describes_the_whole_job(self):
         with jobs.Servers(servers=1, workers=1, learning_rate=0.5, push="bf16") as servers:
