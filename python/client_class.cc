@@ -53,9 +53,10 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
            "Begins the step that join or next_step returned. EXAMPLES is the weight of this "
            "worker's gradient; SCALE is the factor that the gradients were multiplied by; "
            "RATE_FACTOR multiplies the learning rate of the update.")
-      .def("wait_tensor", &PyClient::WaitTensor, "tensor"_a,
-           "Blocks until the parameters of TENSOR for this step are in the replica. They stay there "
-           "until ready is called for TENSOR.")
+      .def(
+          "wait_tensor", &PyClient::WaitTensor, "tensor"_a,
+          "Blocks until the parameters of TENSOR for this step are in the replica. They stay there "
+          "until ready is called for TENSOR.")
       .def("wait_all", &PyClient::WaitAll,
            "Blocks until all parameters for this step are in the replica.")
       .def("ready", &PyClient::Ready, "tensor"_a, "gradient"_a,
@@ -82,8 +83,7 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
           "Whether the job has a durability other than none, so that join may be called again with "
           "the initial values.")
       .def_prop_ro(
-          "learning_rate",
-          [](const PyClient& self) { return self.job().schedule.learning_rate; },
+          "learning_rate", [](const PyClient& self) { return self.job().schedule.learning_rate; },
           "The setting learning_rate of the job.")
       .def_prop_ro(
           "group_rate_factors",
@@ -94,7 +94,8 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
             }
             return factors;
           },
-          "The factors of the learning rate of all parameter groups. Group 0 has the tensors that no "
+          "The factors of the learning rate of all parameter groups. Group 0 has the tensors that "
+          "no "
           "group of the job matches.")
       .def_prop_ro(
           "groups",

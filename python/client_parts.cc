@@ -23,7 +23,9 @@ namespace {
 // Deals::Wait. Returns the deals as bytes.
 std::vector<nb::bytes> AwaitDeals(PyClient& self, uint64_t step, size_t known) {
   self.CheckBetweenSteps("await_deals");
-  const auto wait = [step, known](Client& client) { return client.deals().Wait(Step{step}, known); };
+  const auto wait = [step, known](Client& client) {
+    return client.deals().Wait(Step{step}, known);
+  };
   using Deals = absl::StatusOr<std::vector<Deal>>;
   // Usually the step is dealt, and the wait needs no other thread.
   const bool is_dealt = self.client().deals().IsDealt(Step{step});
@@ -128,13 +130,11 @@ void AddClientParts(nb::class_<PyClient>& client) {
           },
           "Saves the residuals in the state folder. Call it between two steps.")
       .def_prop_ro(
-          "state_is_due",
-          [](const PyClient& self) { return self.UsableClient().state().IsDue(); },
+          "state_is_due", [](const PyClient& self) { return self.UsableClient().state().IsDue(); },
           "Whether the servers make a checkpoint of the next step, so that save_state is due.")
-      .def(
-          "await_common_stop", &AwaitCommonStop, "seconds"_a,
-          "After stop(): returns the step before which all live workers stop, or None if some of "
-          "them go on, or if they do not agree within SECONDS.")
+      .def("await_common_stop", &AwaitCommonStop, "seconds"_a,
+           "After stop(): returns the step before which all live workers stop, or None if some of "
+           "them go on, or if they do not agree within SECONDS.")
       .def("start_drain", &StartDrain, "step_seconds"_a,
            "After stop(): returns whether there is a residual, which the next step will empty. "
            "STEP_SECONDS is the usual time of a step.")
@@ -162,8 +162,7 @@ void AddClientParts(nb::class_<PyClient>& client) {
           "Returns the moving averages of the parameters (setting parameter_average).")
       .def_prop_ro("live", &Live, "The numbers of the workers with valid leases.")
       .def_prop_ro(
-          "retired",
-          [](const PyClient& self) { return self.client().members().retired(); },
+          "retired", [](const PyClient& self) { return self.client().members().retired(); },
           "Whether an operator has removed this worker.")
       .def_prop_ro(
           "waiting", [](const PyClient& self) { return self.client().waiting(); },

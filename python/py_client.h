@@ -111,7 +111,7 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   // Handles signals. Returns false if a wait that a signal has interrupted has lasted long enough.
   bool GoesOn();
   // Returns true when FINISHED is notified, false after a while.
-  static bool WaitAWhile(absl::Notification& finished, absl::Duration longest);
+  static bool WaitAWhile(absl::Notification & finished, absl::Duration longest);
 
   const pid_t pid_;
   std::vector<AnyArray> gradients_;  // the arrays that the client reads
