@@ -98,7 +98,7 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
         self._values_finalizer = weakref.finalize(self, _complete, self._client, self._values)
         self._take_parameters()
         self._add_hooks()
-        torch.optim.Optimizer.__init__(self, self._torch_groups(), {})
+        torch.optim.Optimizer.__init__(self, self._torch_groups(), {"lr": self._client.learning_rate})
         self._follow_deals()
 
     # --- the training loop ---
