@@ -31,7 +31,7 @@ CodecId CodecOf(int value) { return static_cast<CodecId>(value); }
 // The default of max_workers, unless a job has more workers.
 constexpr uint32_t kMaxWorkers = 64;
 
-Rule ModeOf(const Consistency& c) {
+Rule PlainModeOf(const Consistency& c) {
   switch (c.mode()) {
     case Mode::sync:
       return Rule::Sync(c.workers(), c.ordered_fold());
@@ -43,6 +43,12 @@ Rule ModeOf(const Consistency& c) {
       return Rule::Async(c.workers(), c.fold_every());
   }
   return Rule();
+}
+
+Rule ModeOf(const Consistency& c) {
+  Rule rule = PlainModeOf(c);
+  rule.in_flight = rule.fold == Fold::kPush ? c.in_flight() : c.delayed_gradient() ? 1 : 0;
+  return rule;
 }
 
 StalenessSpec StalenessSpecOf(const Consistency& c) {

@@ -198,7 +198,8 @@ class Network::Stream : public std::enable_shared_from_this<Stream> {
       ByteChain frame = std::move(at_worker_.front());
       at_worker_.pop_front();
       --worker_reads_;
-      if (on_frame_ != nullptr) on_frame_(ParseServerFrame(frame).value());
+      ServerFrame parsed = ParseServerFrame(frame).value();
+      if (on_frame_ != nullptr && on_frame_(parsed)) frame = WriteFrame(parsed);
       observer_->OnFrame(std::move(frame));
     }
     if (at_worker_.empty() && end_.has_value()) CloseAtWorker(*end_);

@@ -25,7 +25,12 @@ Consistency ConsistencyOf(const Rule& rule) {
   c.set_ordered_fold(rule.ordered_fold);
   if (mode == Consistency::Mode::backup) c.set_backup(rule.workers - rule.quorum);
   if (mode == Consistency::Mode::ssp) c.set_slack(rule.slack);
-  if (rule.fold == Fold::kPush) c.set_fold_every(rule.fold_every);
+  if (rule.fold == Fold::kPush) {
+    c.set_fold_every(rule.fold_every);
+    c.set_in_flight(rule.in_flight);
+  } else {
+    c.set_delayed_gradient(rule.in_flight > 0);
+  }
   return c;
 }
 
@@ -137,6 +142,11 @@ void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
   if (const auto rule = RuleFor(consistency); !rule.ok()) return done(rule.status());
   consistency.set_workers(rule().workers);
   consistency.set_ordered_fold(first_.ordered_fold);
+  if (first_.fold == Fold::kPush) {
+    consistency.set_in_flight(first_.in_flight);
+  } else {
+    consistency.set_delayed_gradient(first_.in_flight > 0);
+  }
   const absl::StatusOr<Rule> rule = RuleFor(consistency);
   if (!rule.ok()) return done(rule.status());
   SetModeReply reply;
