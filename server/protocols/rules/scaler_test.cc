@@ -341,7 +341,7 @@ TEST_F(ScalerTest, ARestoredRuleIsPassedOnUntilAllServersHaveIt) {
   scaler.Tick(true);
   EXPECT_EQ(peers_.newest().step(), 17u);
   EXPECT_EQ(peers_.newest().consistency().ShortDebugString(),
-            "mode: ssp workers: 5 slack: 3 fold_every: 2 ordered_fold: false");
+            "mode: ssp workers: 5 slack: 3 fold_every: 2 ordered_fold: false in_flight: 0");
   peers_.Answer(absl::OkStatus());
   scaler.Tick(true);
   EXPECT_THAT(peers_.asked(), ElementsAre(5, 5));
@@ -376,8 +376,29 @@ TEST_F(ScalerTest, AFollowerAppliesTheModeOfTheLead) {
   SetMode(lead, settings);
   Scaler follower = Make(WithMost(Rule::Sync(3), 8));
   follower.Follow(peers_.newest(), [](const auto& reply) { EXPECT_TRUE(reply.ok()); });
-  EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Ssp(3, 4, 2), 8)));
+  Rule rule = WithMost(Rule::Ssp(3, 4, 2), 8);
+  rule.in_flight = Consistency().in_flight();
+  EXPECT_THAT(applied_, ElementsAre(rule));
   EXPECT_EQ(from_, Step{40});
+}
+
+TEST_F(ScalerTest, AModeKeepsTheStepsInFlightOfTheJob) {
+  Rule async = WithMost(Rule::Async(3), 8);
+  async.in_flight = 7;
+  Scaler scaler = Make(async);
+  Consistency ssp = ModeOf(Consistency::Mode::ssp);
+  ssp.set_slack(4);
+  SetMode(scaler, ssp);
+  SetMode(scaler, ModeOf(Consistency::Mode::sync));
+  Rule expected = WithMost(Rule::Ssp(3, 4), 8);
+  expected.in_flight = 7;
+  EXPECT_THAT(applied_, ElementsAre(expected, WithMost(Rule::Sync(3), 8)));
+
+  Rule delayed = WithMost(Rule::Sync(3), 8);
+  delayed.in_flight = 1;
+  Scaler other = Make(delayed);
+  SetMode(other, ModeOf(Consistency::Mode::backup));
+  EXPECT_EQ(applied_.back().in_flight, 1u);
 }
 
 TEST_F(ScalerTest, AModeThatTheJobCannotHaveIsRefused) {
