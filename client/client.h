@@ -140,11 +140,11 @@ class Client {
   // step then uses older parameters, and Settle waits for the verdicts.
   absl::StatusOr<Step> NextStep();
 
-  // Blocks until every push of the earlier steps has its verdict, and returns the next step, a later
+  // Blocks until every push of the earlier steps has its verdict, and returns the next step: a later
   // one than that of NextStep if a push was late. The next step waits for the newest parameters.
-  // With `works_ahead`, call Settle before Leave and before the functions of the parts that save the
-  // state, empty the residual or read the parameters, and before a test of the model. REQUIRES:
-  // between BeginStep and NextStep, called only if Ready was not called.
+  // With `works_ahead`, call Settle before Leave, before a test of the model, and before functions
+  // of the parts that save the state, empty the residual or read the parameters. REQUIRES: between
+  // BeginStep and NextStep, called only if Ready was not called.
   absl::StatusOr<Step> Settle();
 
   // Ends the waits of the training thread early, so that the worker can leave within `drain`, for

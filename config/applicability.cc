@@ -152,17 +152,19 @@ const std::vector<Condition>& Conditions() {
        "mode: ssp",
        {"mode"}},
       {{"in_flight"},
-       [](const JobConfig& c) { return ModeIs(c, {Mode::ssp, Mode::async}) && !ChoosesPush(c); },
+       [](const JobConfig& c) {
+         return ModeIs(c, {Mode::ssp, Mode::async}) && !ChoosesPush(c);
+       },
        "mode: ssp or async and a push codec that is not chosen at run time",
        {"mode", "push"}},
       {{"delayed_gradient"},
        [](const JobConfig& c) {
          return ModeIs(c, {Mode::sync, Mode::backup}) && !c.consistency().auto_backup() &&
-                !ChoosesPush(c) &&
-                !kOptimizers[c.optimization().optimizer()].holds_average &&
+                !ChoosesPush(c) && !kOptimizers[c.optimization().optimizer()].holds_average &&
                 c.optimization().selection_rest() != Optimization::SelectionRest::workers;
        },
-       "mode: sync or backup, without auto_backup, a push codec that is chosen at run time, optimizer: "
+       "mode: sync or backup, without auto_backup, a push codec that is chosen at run time, "
+       "optimizer: "
        "average and selection_rest: workers",
        {"mode", "auto_backup", "push", "optimizer", "selection_rest"}},
       {{"fold_every", "staleness_policy"},

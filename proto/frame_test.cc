@@ -69,7 +69,8 @@ WorkerFrame AnyWorkerFrame(Random& random) {
                             AnyPayload(random)});
   }
   for (uint64_t n = random() % 4; n > 0; --n) {
-    frame.reads.push_back({{Any32(random)}, {Any64(random)}, {Any64(random)}, Any32(random), AnyBool(random)});
+    frame.reads.push_back(
+        {{Any32(random)}, {Any64(random)}, {Any64(random)}, Any32(random), AnyBool(random)});
   }
   return frame;
 }
@@ -130,7 +131,8 @@ WorkerFrame FrameOf(const WorkerMessage& message) {
                             ChainOf(p.payload())});
   }
   for (const Read& r : message.reads()) {
-    frame.reads.push_back({{r.shard()}, {r.step()}, {r.held_version()}, r.read_codec(), r.follows()});
+    frame.reads.push_back(
+        {{r.shard()}, {r.step()}, {r.held_version()}, r.read_codec(), r.follows()});
   }
   return frame;
 }

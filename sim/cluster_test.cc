@@ -578,12 +578,12 @@ std::string NameOf(const ::testing::TestParamInfo<ClusterTest::ParamType>& info)
   return std::get<0>(info.param) + names[static_cast<int>(std::get<1>(info.param))];
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, ClusterTest,
-                         ::testing::Combine(::testing::Values("sync", "backup", "ssp", "async", "delayed"),
-                                            ::testing::Values(Durability::kNone,
-                                                              Durability::kCheckpoint,
-                                                              Durability::kLog)),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Modes, ClusterTest,
+    ::testing::Combine(::testing::Values("sync", "backup", "ssp", "async", "delayed"),
+                       ::testing::Values(Durability::kNone, Durability::kCheckpoint,
+                                         Durability::kLog)),
+    NameOf);
 
 }  // namespace
 }  // namespace thinwire::sim

@@ -193,7 +193,7 @@ TEST(PushEncoderTest, ProducedGradientsAreAppliedOnesPlusTheResidual) {
         ASSERT_TRUE(encoder->Late(push).ok());
         continue;
       }
-        const Floats values = Decode(push, kCount);
+      const Floats values = Decode(push, kCount);
       for (size_t i = 0; i < kCount; ++i) applied[i] += values[i];
     }
     const Floats residual = ResidualOf(*encoder);
@@ -304,7 +304,7 @@ TEST(PushEncoderTest, WithMomentumCorrectionProducedIsAppliedPlusTheResidual) {
         if (step % 7 == 3) {
           ASSERT_TRUE(encoder->Late(push).ok());
         } else {
-                const Floats values = Decode(push, kCount);
+          const Floats values = Decode(push, kCount);
           for (size_t i = 0; i < kCount; ++i) applied[i] += values[i];
         }
         ASSERT_EQ(MomentumOf(*encoder), plain.momentum()) << "step " << step;

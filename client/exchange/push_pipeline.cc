@@ -249,8 +249,8 @@ Step PushPipeline::Settle() {
 void PushPipeline::UpdateChoices() {
   if (!parts_.tuner->EndStep()) return;
   for (const GroupCodec& group : parts_.tuner->choices()) {
-    LOG(INFO) << group.group << ": pushed as " << group.codec << " from step "
-              << next() + 1 << ": " << group.reason;
+    LOG(INFO) << group.group << ": pushed as " << group.codec << " from step " << next() + 1 << ": "
+              << group.reason;
   }
   parts_.report.set_choices(parts_.tuner->choices());
 }

@@ -113,8 +113,8 @@ class PushPipeline {
   bool continued_ = false;  // OnNextStep was called after the current step
   // The payloads of the current step do not refer to the trainer's gradients.
   bool copies_ = false;
-  Step next_;               // after the current step
-  Step jump_to_;            // the largest next step after a late push
+  Step next_;     // after the current step
+  Step jump_to_;  // the largest next step after a late push
   uint32_t examples_ = 0;
   float rate_factor_ = 1;
   bool encode_posted_ = false;

@@ -65,10 +65,10 @@ class ReadPath {
 
  private:
   struct Shard {
-    Step next;                  // the step for which parameters are needed next
-    std::optional<Step> held;   // the step of the newest answer in the replica
-    Step last;                  // the last step that `held` lets the worker compute
-    bool exact = false;         // the step `next` needs the answer to its own read
+    Step next;                 // the step for which parameters are needed next
+    std::optional<Step> held;  // the step of the newest answer in the replica
+    Step last;                 // the last step that `held` lets the worker compute
+    bool exact = false;        // the step `next` needs the answer to its own read
     bool reads_in_full = false;
     std::deque<ParametersEntry> kept;
   };

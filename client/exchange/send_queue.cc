@@ -221,8 +221,8 @@ std::vector<ShardId> SendQueue::unanswered() const {
 
 std::string SendQueue::Awaited() const {
   if (const std::vector<ShardId> shards = unjudged(); !shards.empty()) {
-    return absl::StrCat("waited for the verdicts of step ", Find(shards[0])->pushes.front().step.value, " (",
-                        ShardRanges(shards), ")");
+    return absl::StrCat("waited for the verdicts of step ",
+                        Find(shards[0])->pushes.front().step.value, " (", ShardRanges(shards), ")");
   }
   if (const std::vector<ShardId> shards = unanswered(); !shards.empty()) {
     return absl::StrCat("waited for the parameters of step ", Find(shards[0])->read->value, " (",

@@ -111,20 +111,19 @@ class SendQueue {
     ShardId shard;
     bool seed_queued = false;  // since the last lost connection
     bool queued = false;
-    std::deque<PushEntry> pushes;    // without verdicts, in ascending order of their steps
-    size_t sent_count = 0;           // of `pushes`, since the last lost connection
-    std::optional<Step> push_end;    // pushes from this step on are held back; nullopt: none
-    std::optional<Step> read;        // the newest unanswered read, sent or not
+    std::deque<PushEntry> pushes;  // without verdicts, in ascending order of their steps
+    size_t sent_count = 0;         // of `pushes`, since the last lost connection
+    std::optional<Step> push_end;  // pushes from this step on are held back; nullopt: none
+    std::optional<Step> read;      // the newest unanswered read, sent or not
     // The newest unanswered read that was sent, or queued on its own, since the last lost connection.
     std::optional<Step> asked;
-    bool asks = false;               // `asked` is queued on its own
-    std::optional<Step> answered;    // the newest step whose parameters have arrived
-    std::optional<Step> held;        // the newest step whose parameters were in the replica
+    bool asks = false;             // `asked` is queued on its own
+    std::optional<Step> answered;  // the newest step whose parameters have arrived
+    std::optional<Step> held;      // the newest step whose parameters were in the replica
 
     bool has_unsent_push() const { return sent_count < pushes.size(); }
     bool may_push() const {
-      return has_unsent_push() &&
-             (!push_end.has_value() || pushes[sent_count].step < *push_end);
+      return has_unsent_push() && (!push_end.has_value() || pushes[sent_count].step < *push_end);
     }
     // Returns the step of the next read that is sent without a push; nullopt: none.
     std::optional<Step> StepToAsk() const;

@@ -39,8 +39,7 @@ class SendQueueTest : public ::testing::Test {
 
   // The parameters of SHARD for STEP arrive and let the worker push the steps up to LAST.
   bool Finish(uint32_t shard, uint64_t step, std::optional<uint64_t> last = std::nullopt) {
-    const bool awaited =
-        queue_.FinishRead(ShardId{shard}, Step{step}, Step{last.value_or(step)});
+    const bool awaited = queue_.FinishRead(ShardId{shard}, Step{step}, Step{last.value_or(step)});
     if (awaited) queue_.HoldParameters(ShardId{shard}, Step{step});
     return awaited;
   }
