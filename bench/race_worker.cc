@@ -33,6 +33,7 @@
 #include "common/base/status_macros.h"
 #include "common/memory/huge_page_arena.h"
 #include "common/time/thread_executor.h"
+#include "config/addresses.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "worker/options/client_options.h"

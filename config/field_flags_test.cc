@@ -52,7 +52,7 @@ TEST_F(FieldFlagsTest, EveryFieldIsAFlagInWhateverMessageItIs) {
   EXPECT_EQ(config_.report(), "r.json");
   EXPECT_EQ(config_.task().seed(), 18446744073709551615u);
   EXPECT_FALSE(config_.compression().error_feedback());
-  EXPECT_EQ(config_.compression().push(), Compression::Push::auto_);
+  EXPECT_EQ(config_.compression().push(), Compression::Codec::auto_);
   EXPECT_EQ(places_.at("slack"), "--slack");
 }
 

@@ -8,7 +8,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/codec/table.h"
 #include "common/text/did_you_mean.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 namespace {
@@ -30,6 +32,53 @@ void AddLeafFields(const Descriptor& type, std::vector<const FieldDescriptor*> p
       to.push_back({path});
     }
     path.pop_back();
+  }
+}
+
+bool IsCodec(int number) { return CodecIdFromWire(static_cast<uint32_t>(number)).ok(); }
+
+// Returns true if FIELD, an enum field, takes the value NUMBER of its enum.
+bool Takes(const FieldDescriptor& field, int number) {
+  if (!field.options().HasExtension(codec_use)) return true;
+  const int of_delta = number - Compression::Codec::delta;
+  switch (field.options().GetExtension(codec_use)) {
+    case CodecUse::gradients:
+      return IsCodec(number);
+    case CodecUse::pushes:
+      return IsCodec(number) || number >= Compression::Codec::auto_;
+    case CodecUse::pulls:
+      if (of_delta == 0) return true;
+      return IsCodec(number) ? RowOf(CodecId{static_cast<uint8_t>(number)}).carries_parameters
+                             : IsCodec(of_delta);
+    case CodecUse::values:
+      return IsCodec(number) && RowOf(CodecId{static_cast<uint8_t>(number)}).dense();
+  }
+  return false;
+}
+
+// Adds the wrong values of MESSAGE, whose path is PREFIX.
+void AddWrongValues(const Message& message, const std::string& prefix, Problems& problems) {
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> given;
+  reflection.ListFields(message, &given);
+  for (const FieldDescriptor* field : given) {
+    const bool repeated = field->is_repeated();
+    const int count = repeated ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      const std::string path =
+          absl::StrCat(prefix, field->name(), repeated ? absl::StrCat("[", i, "]") : "");
+      if (field->message_type() != nullptr) {
+        AddWrongValues(repeated ? reflection.GetRepeatedMessage(message, field, i)
+                                : reflection.GetMessage(message, field),
+                       path + ".", problems);
+      } else if (field->enum_type() != nullptr) {
+        const EnumValueDescriptor& value = repeated ? *reflection.GetRepeatedEnum(message, field, i)
+                                                    : *reflection.GetEnum(message, field);
+        if (!Takes(*field, value.number())) {
+          problems.Add(NameOfPath(path), WrongValueText(*field, value.name()));
+        }
+      }
+    }
   }
 }
 
@@ -85,7 +134,7 @@ bool Put(Message& message, const FieldDescriptor& field, const std::string& word
     }
     case FieldDescriptor::CPPTYPE_ENUM: {
       const EnumValueDescriptor* value = field.enum_type()->FindValueByName(word);
-      if (value == nullptr) return false;
+      if (value == nullptr || !Takes(field, value->number())) return false;
       repeated ? reflection.AddEnum(&message, &field, value)
                : reflection.SetEnum(&message, &field, value);
       return true;
@@ -181,7 +230,8 @@ void SetToDefault(Message& message, const Field& field) {
 std::vector<std::string_view> EnumNames(const FieldDescriptor& field) {
   std::vector<std::string_view> names;
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {
-    names.push_back(field.enum_type()->value(i)->name());
+    const EnumValueDescriptor& value = *field.enum_type()->value(i);
+    if (Takes(field, value.number())) names.push_back(value.name());
   }
   return names;
 }
@@ -220,6 +270,12 @@ std::string WrongValueText(const FieldDescriptor& field, std::string_view got) {
     if (!nearest.empty()) absl::StrAppend(&text, "; did you mean ", nearest, "?");
   }
   return text + ")";
+}
+
+Problems WrongValues(const Message& message) {
+  Problems problems;
+  AddWrongValues(message, "", problems);
+  return problems;
 }
 
 std::string DefaultText(const FieldDescriptor& field) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/text/problems.h"
 #include "config/places.h"
 
 namespace thinwire {
@@ -68,8 +69,13 @@ std::string ExpectedValue(const google::protobuf::FieldDescriptor& field);
 // Returns "wrong value (expected EXPECTED, got GOT)", with a suggestion if the field is an enum.
 std::string WrongValueText(const google::protobuf::FieldDescriptor& field, std::string_view got);
 
-// Returns the names of the values of an enum field, in the order of their declaration.
+// Returns the names of the values that an enum field takes, in the order of their declaration: of
+// a codec, those of the field's codec_use (proto/job.proto).
 std::vector<std::string_view> EnumNames(const google::protobuf::FieldDescriptor& field);
+
+// Returns a problem for each enum value in MESSAGE that its field does not take. Names a field as
+// FieldPlaces do. A message in text format may have such values, and one from another process.
+Problems WrongValues(const google::protobuf::Message& message);
 
 // Returns the default of a field that is not repeated; "" for a message and for a string without a
 // default.

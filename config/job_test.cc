@@ -61,40 +61,70 @@ TEST(JobTest, TheEnumsOfTheFileAreThoseOfTheSpecs) {
   ExpectNames(*Compression::IndexCoder::Value_descriptor(), kIndexCoderNames);
 }
 
-// Checks that the enum TYPE has exactly these values: one per codec in NAMES, and those in OTHERS.
-// The value of a codec is called PREFIX + name and has the number OFFSET + id.
-void ExpectCodecs(const google::protobuf::EnumDescriptor& type,
-                  std::span<const std::string_view> names, const std::string& prefix, int offset,
-                  const std::vector<std::string>& others) {
-  EXPECT_EQ(type.value_count(), static_cast<int>(names.size() + others.size())) << type.full_name();
-  for (std::string_view name : names) {
-    const auto* value = type.FindValueByName(prefix + std::string(name));
-    ASSERT_NE(value, nullptr) << type.full_name() << " lacks " << prefix << name;
-    EXPECT_EQ(value->number(), offset + static_cast<int>(ParseCodec(name)->id)) << name;
+TEST(JobTest, TheCodecsOfTheFileAreThoseOfTheCodecTable) {
+  const google::protobuf::EnumDescriptor& type = *Compression::Codec::Value_descriptor();
+  EXPECT_EQ(type.value_count(),
+            static_cast<int>(CodecNames().size() + 1 + DeltaCodecNames().size() + 3));
+  const auto number_of = [&](const std::string& name) {
+    const auto* value = type.FindValueByName(name);
+    return value == nullptr ? -1 : value->number();
+  };
+  for (std::string_view name : CodecNames()) {
+    EXPECT_EQ(number_of(std::string(name)), static_cast<int>(ParseCodec(name)->id)) << name;
   }
-  for (const std::string& other : others) {
-    EXPECT_NE(type.FindValueByName(other), nullptr) << type.full_name() << " lacks " << other;
+  for (std::string_view name : DeltaCodecNames()) {
+    EXPECT_EQ(number_of("delta_" + std::string(name)),
+              Compression::Codec::delta + static_cast<int>(ParseCodec(name)->id))
+        << name;
   }
 }
 
-TEST(JobTest, TheCodecsOfTheFileAreThoseOfTheCodecTable) {
-  ExpectCodecs(*Compression::Codec::Value_descriptor(), CodecNames(), "", 0, {});
-  ExpectCodecs(*Compression::DenseCodec::Value_descriptor(), DenseCodecNames(), "", 0, {});
-  ExpectCodecs(*Compression::Push::Value_descriptor(), CodecNames(), "", 0,
-               {"auto", "fastest", "adaptive"});
-  const auto& pull = *Compression::Pull::Value_descriptor();
-  EXPECT_EQ(pull.value_count(),
-            static_cast<int>(ParameterCodecNames().size() + 1 + DeltaCodecNames().size()));
-  for (std::string_view name : ParameterCodecNames()) {
-    ASSERT_NE(pull.FindValueByName(std::string(name)), nullptr) << name;
-    EXPECT_EQ(pull.FindValueByName(std::string(name))->number(),
-              static_cast<int>(ParseCodec(name)->id));
+TEST(JobTest, EachFieldTakesTheCodecsOfItsUse) {
+  const auto taken = [](const std::string& name) {
+    const auto* field = Compression::descriptor()->FindFieldByName(name);
+    const std::vector<std::string_view> names = EnumNames(*field);
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  const auto strings = [](std::span<const std::string_view> names, const std::string& prefix = "") {
+    std::vector<std::string> all;
+    for (std::string_view name : names) all.push_back(prefix + std::string(name));
+    return all;
+  };
+  const auto with = [](std::vector<std::string> all, const std::vector<std::string>& others) {
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
+  };
+  using ::testing::UnorderedElementsAreArray;
+  for (const char* name : {"first_push", "auto_codecs"}) {
+    EXPECT_THAT(taken(name), UnorderedElementsAreArray(strings(CodecNames()))) << name;
   }
-  for (std::string_view name : DeltaCodecNames()) {
-    const auto* value = pull.FindValueByName("delta_" + std::string(name));
-    ASSERT_NE(value, nullptr) << name;
-    EXPECT_EQ(value->number(), Compression::Pull::delta + static_cast<int>(ParseCodec(name)->id));
+  for (const char* name : {"push", "adaptive_candidates"}) {
+    EXPECT_THAT(taken(name), UnorderedElementsAreArray(
+                                 with(strings(CodecNames()), {"auto", "fastest", "adaptive"})))
+        << name;
   }
+  for (const char* name : {"topk_values", "pull_topk_values"}) {
+    EXPECT_THAT(taken(name), UnorderedElementsAreArray(strings(DenseCodecNames()))) << name;
+  }
+  EXPECT_THAT(taken("pull"),
+              UnorderedElementsAreArray(with(with(strings(ParameterCodecNames()), {"delta"}),
+                                             strings(DeltaCodecNames(), "delta_"))));
+}
+
+TEST(JobTest, ACodecWithoutMeaningInItsFieldIsRefused) {
+  // Text goes through the parser, other messages only through CheckJob.
+  JobConfig config;
+  config.mutable_compression()->set_push(Compression::Codec::delta_fp16);
+  config.mutable_compression()->set_pull(Compression::Codec::topk);
+  config.mutable_compression()->add_auto_codecs(Compression::Codec::adaptive);
+  config.add_parameter_group()->set_push(Compression::Codec::fastest);
+  const std::string text(CheckJob(config).status().message());
+  EXPECT_THAT(text, HasSubstr("push: wrong value (expected one of fp32, fp16"));
+  EXPECT_THAT(text, HasSubstr("adaptive, got delta_fp16"));
+  EXPECT_THAT(text, HasSubstr("pull: wrong value (expected one of fp32, fp16"));
+  EXPECT_THAT(text, HasSubstr("delta_randomk, got topk"));
+  EXPECT_THAT(text, HasSubstr("auto_codecs: wrong value (expected one of fp32, fp16"));
+  EXPECT_THAT(text, HasSubstr("parameter_group[0].push: wrong value"));
 }
 
 TEST(JobTest, TheDefaultsOfTheFileAreThoseOfTheSpecs) {
@@ -506,54 +536,6 @@ TEST(JobTest, AStragglerIsAWorkerAndADelay) {
   EXPECT_EQ(Error("straggler: '0:1'"),
             "straggler: wrong value (expected WORKER:DELAY, such as 3:50ms, with a delay of at "
             "most 1h, got 0:1)");
-}
-
-TEST(JobTest, AddressesAreHostsWithPorts) {
-  EXPECT_THAT(*ParseAddresses("a:7000,[::1]:7001", 2), ElementsAre("a:7000", "[::1]:7001"));
-  for (const char* text : {"", "a", "a:0", "a:70000", ":1"}) {
-    EXPECT_FALSE(ParseAddresses(text, 1).ok()) << text;
-  }
-  EXPECT_FALSE(ParseAddresses("a:7000,", 2).ok());
-  EXPECT_TRUE(IsAddress("127.0.0.1:0", 0));
-  EXPECT_EQ(ParseAddresses("a:7000,b", 2).status().message(),
-            "--addresses: wrong value (expected host:port with a port from 1 to 65535, got "
-            "\"b\")");
-}
-
-TEST(JobTest, LoopbackAddressesAreThoseOfThisMachine) {
-  for (const char* address :
-       {"127.0.0.1:0", "127.9.9.9:80", "localhost:5000", "[::1]:7", "unix:/x"}) {
-    EXPECT_TRUE(IsLoopback(address)) << address;
-  }
-  for (const char* address :
-       {"0.0.0.0:0", "[::]:0", "10.0.0.1:80", "127.evil.org:80", "node7:80", ""}) {
-    EXPECT_FALSE(IsLoopback(address)) << address;
-  }
-}
-
-TEST(JobTest, PlaintextWithOtherMachinesNeedsInsecure) {
-  const std::vector<std::string> here = {"127.0.0.1:7000", "localhost:7001"};
-  const std::vector<std::string> there = {"127.0.0.1:7000", "node7:7000"};
-  for (const bool insecure : {false, true}) {
-    EXPECT_EQ(CheckPlaintext("--addresses", here, false, insecure), absl::OkStatus());
-  }
-  EXPECT_EQ(CheckPlaintext("--addresses", there, true, false), absl::OkStatus());
-  EXPECT_EQ(CheckPlaintext("--addresses", there, false, true), absl::OkStatus());
-  EXPECT_EQ(
-      CheckPlaintext("--addresses", there, false, false).message(),
-      "--addresses: reachable from other machines without credentials (expected --credentials, an "
-      "address of this machine such as 127.0.0.1:7000, or --insecure in a network that nobody else "
-      "reaches, got node7:7000)");
-  EXPECT_EQ(CheckPlaintext("--addresses", there, true, true).message(),
-            "--insecure: not valid with --credentials");
-}
-
-TEST(JobTest, EveryServerHasAnAddressOfItsOwn) {
-  EXPECT_EQ(ParseAddresses("a:7000,b:7000", 3).status().message(),
-            "--addresses: wrong number of servers (expected 3, the value of servers, got 2)");
-  EXPECT_EQ(ParseAddresses("a:1,b:1,a:1", 3).status().message(),
-            "--addresses: one address for two servers (expected an address per server, got a:1 for "
-            "servers 0 and 2)");
 }
 
 TEST(JobTest, WarningsHaveThePlaceOfTheirField) {

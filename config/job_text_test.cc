@@ -33,6 +33,15 @@ TEST(JobTextTest, AnExperimentIsNamed) {
   EXPECT_THAT(SyntaxError("title: 'a' servers: 2"), HasSubstr("title: unknown field"));
 }
 
+TEST(JobTextTest, ACodecOfAnotherFieldIsAWrongValue) {
+  EXPECT_THAT(SyntaxError("compression {\n  push: delta_fp8_e5m2\n}"),
+              HasSubstr("job:2:3: push: wrong value (expected one of fp32, fp16, bf16, "));
+  EXPECT_THAT(SyntaxError("compression { push: topk topk_values: randomk }"),
+              HasSubstr("job:1:26: topk_values: wrong value (expected one of fp32, "));
+  EXPECT_THAT(SyntaxError("parameter_group { match: 'a' }\nparameter_group { push: auto }"),
+              HasSubstr("job:2:19: parameter_group[1].push: wrong value"));
+}
+
 TEST(JobTextTest, AGoodTextBecomesItsFields) {
   const auto job = ParseJobText(
       "servers: 2\nconsistency { mode: ssp workers: 4 slack: 3 }\n"

@@ -134,7 +134,10 @@ class Parser {
     PathPlaces places;
     PlaceFinder finder(text_, file_);
     NotePlaces(message, tree, "", finder, places);
-    return places;
+    const Problems wrong = WrongValues(message);
+    if (wrong.empty()) return places;
+    const Problem& first = wrong.list().front();
+    return absl::InvalidArgumentError(LineOf(first, PlacesByName(places)));
   }
 
  private:
@@ -317,12 +320,7 @@ PathPlaces PlacesBelow(const PathPlaces& places, std::string_view path) {
 
 FieldPlaces PlacesByName(const PathPlaces& places) {
   FieldPlaces names;
-  for (const auto& [field, place] : places) {
-    // A field of a repeated message keeps its path from that message on.
-    const size_t end = std::min(field.find("]."), field.rfind('.'));
-    const size_t dot = end == std::string::npos ? end : field.rfind('.', end);
-    names.emplace(field.substr(dot + 1), place);
-  }
+  for (const auto& [path, place] : places) names.emplace(NameOfPath(path), place);
   return names;
 }
 

@@ -1,8 +1,16 @@
 #include "config/places.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace thinwire {
+
+std::string NameOfPath(const std::string& path) {
+  const size_t end = std::min(path.find("]."), path.rfind('.'));
+  const size_t dot = end == std::string::npos ? end : path.rfind('.', end);
+  return path.substr(dot + 1);
+}
 
 bool IsFilePlace(const std::string& place) { return place.find(':') != std::string::npos; }
 

@@ -19,6 +19,10 @@ namespace thinwire {
 // "decay_at[1]".
 using FieldPlaces = std::map<std::string, std::string>;
 
+// Returns the name in FieldPlaces of the field with PATH: "density" for "compression.density". A
+// field of a repeated message keeps its path from that message on: "parameter_group[0].match".
+std::string NameOfPath(const std::string& path);
+
 // Returns true if PLACE is a position in a file.
 bool IsFilePlace(const std::string& place);
 

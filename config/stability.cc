@@ -9,7 +9,6 @@ namespace thinwire {
 namespace {
 
 using Mode = Consistency::Mode;
-using Push = Compression::Push;
 
 // The bounds, measured with the model cnn on Fashion-MNIST (docs/training.md).
 constexpr double kHighMomentum = 0.9;
@@ -61,7 +60,7 @@ Problems StabilityWarnings(const JobConfig& config) {
             config.optimization().learning_rate(),
             config.optimization().learning_rate() * kLargestStaleStep / step, momentum.value));
   }
-  if (ResidualsAddMomentum(config) && config.compression().push() == Push::randomk &&
+  if (ResidualsAddMomentum(config) && config.compression().push() == Compression::Codec::randomk &&
       config.compression().density() < kLeastRandomDensity) {
     warnings.Add(
         momentum.setting,

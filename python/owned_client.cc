@@ -8,7 +8,7 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/tls/identity.h"
-#include "config/job.h"
+#include "config/addresses.h"
 #include "config/job_text.h"
 #include "worker/options/client_options.h"
 

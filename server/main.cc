@@ -47,6 +47,7 @@
 #include "common/version/version.h"
 #include "config/command_flags.h"
 #include "config/help.h"
+#include "config/addresses.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "config/man_page.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "config/job.h"
+#include "config/parts/consistency.h"
 #include "sim/draws.h"
 
 namespace thinwire::sim {

@@ -34,8 +34,8 @@ struct CodecPair {
 };
 
 CodecPair PairOf(const JobConfig& config, const JobSpec& spec) {
-  CodecPair pair = {.push = Compression::Push::Value_Name(config.compression().push()),
-                    .pull = Compression::Pull::Value_Name(config.compression().pull()),
+  CodecPair pair = {.push = Compression::Codec::Value_Name(config.compression().push()),
+                    .pull = Compression::Codec::Value_Name(config.compression().pull()),
                     .push_spec = spec.push.codec,
                     .pull_spec = {.id = spec.pull_codec}};
   if (spec.publish.has_value()) pair.pull_spec = *spec.publish->codec;
@@ -49,9 +49,9 @@ bool IsPredictable(const JobSpec& spec) {
 
 // Returns the codecs of JOB with another push codec and PULL; nullopt if the job is not valid with
 // them. Removes settings that have no effect with these codecs.
-std::optional<CodecPair> WithCodecs(JobText job, CodecId push, Compression::Pull::Value pull) {
+std::optional<CodecPair> WithCodecs(JobText job, CodecId push, Compression::Codec::Value pull) {
   Compression& compression = *job.config.mutable_compression();
-  compression.set_push(static_cast<Compression::Push::Value>(push));
+  compression.set_push(static_cast<Compression::Codec::Value>(push));
   compression.set_pull(pull);
   job.places["push"] = "--push";
   job.places["pull"] = "--pull";
@@ -62,10 +62,10 @@ std::optional<CodecPair> WithCodecs(JobText job, CodecId push, Compression::Pull
 }
 
 // Returns the pull codec that belongs to a push codec: the same one, or its deltas.
-Compression::Pull::Value PullOf(const CodecRow& row) {
+Compression::Codec::Value PullOf(const CodecRow& row) {
   const std::string name(row.name);
-  Compression::Pull::Value pull = Compression::Pull::fp32;
-  Compression::Pull::Value_Parse(row.carries_parameters ? name : "delta_" + name, &pull);
+  Compression::Codec::Value pull = Compression::Codec::fp32;
+  Compression::Codec::Value_Parse(row.carries_parameters ? name : "delta_" + name, &pull);
   return pull;
 }
 

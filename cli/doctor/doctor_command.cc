@@ -30,6 +30,7 @@
 #include "common/spec/job_spec.h"
 #include "common/time/clock.h"
 #include "config/command_flags.h"
+#include "config/addresses.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/grpc_credentials.h"
@@ -198,8 +199,8 @@ class Examination {
     if (compute_.has_value()) return *compute_;
     const CodecCandidate& own = report_.candidates.front();
     const bool is_own =
-        own.push == Compression::Push::Value_Name(job_.config.compression().push()) &&
-        own.pull == Compression::Pull::Value_Name(job_.config.compression().pull());
+        own.push == Compression::Codec::Value_Name(job_.config.compression().push()) &&
+        own.pull == Compression::Codec::Value_Name(job_.config.compression().pull());
     if (command_.config_file.empty() || !report_.measured_step.has_value() || !is_own) {
       Note("the time of computing is not included (expected --compute)");
       return absl::ZeroDuration();

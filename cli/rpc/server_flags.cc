@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "config/job.h"
+#include "config/addresses.h"
 
 namespace thinwire {
 

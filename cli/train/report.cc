@@ -15,7 +15,7 @@
 #include "common/files/atomic_file.h"
 #include "common/spec/rule.h"
 #include "config/effective.h"
-#include "config/job.h"
+#include "config/parts/consistency.h"
 #include "proto/counters.h"
 #include "proto/precision.pb.h"
 #include "proto/precision_text.h"
@@ -27,10 +27,10 @@ std::string ModeName(const JobConfig& config) {
   return Consistency::Mode::Value_Name(config.consistency().mode());
 }
 std::string PushName(const JobConfig& config) {
-  return Compression::Push::Value_Name(config.compression().push());
+  return Compression::Codec::Value_Name(config.compression().push());
 }
 std::string PullName(const JobConfig& config) {
-  return Compression::Pull::Value_Name(config.compression().pull());
+  return Compression::Codec::Value_Name(config.compression().pull());
 }
 
 using nlohmann::ordered_json;
@@ -369,7 +369,7 @@ std::string ReportTable(const TrainResult& result) {
                                    CountText(result.config.servers(), "server"), "\n");
   AddRow("workers", WorkersText(record), table);
   AddRow("restarts", RestartsText(record), table);
-  const bool adaptive = result.config.compression().push() == Compression::Push::adaptive;
+  const bool adaptive = result.config.compression().push() == Compression::Codec::adaptive;
   AddRow("rollbacks", RollbacksText(record, adaptive), table);
   if (result.resumed_step) AddRow("resumed from step", absl::StrCat(*result.resumed_step), table);
   AddRow("steps", absl::StrCat(record.steps()), table);

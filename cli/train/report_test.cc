@@ -20,7 +20,7 @@ TrainResult Result() {
   config.set_servers(2);
   config.mutable_consistency()->set_workers(2);
   config.mutable_consistency()->set_mode(Consistency::Mode::ssp);
-  config.mutable_compression()->set_push(Compression::Push::fp8_e5m2);
+  config.mutable_compression()->set_push(Compression::Codec::fp8_e5m2);
   TrainResult result{.config = config,
                      .record = RunRecord(2),
                      .totals = ServerTotals(),
@@ -141,7 +141,7 @@ TEST(ReportTest, RepeatedStepsAndDroppedResidualsAreShown) {
 TEST(ReportTest, TheDecisionsOfAdaptivePrecisionAreShown) {
   TrainResult result = Result();
   EXPECT_TRUE(ReportJson(result)["precision_decisions"].is_null());
-  result.config.mutable_compression()->set_push(Compression::Push::adaptive);
+  result.config.mutable_compression()->set_push(Compression::Codec::adaptive);
   WorkerEvent event;
   event.mutable_step()->mutable_counters()->set_rollbacks(1);
   event.mutable_step()->mutable_counters()->set_repeated_steps(16);

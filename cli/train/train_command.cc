@@ -154,7 +154,7 @@ absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags
   }
   RETURN_IF_ERROR(flags.Apply(text.config, text.places));
   // Adaptive precision needs checkpoints.
-  const bool adaptive = text.config.compression().push() == Compression::Push::adaptive;
+  const bool adaptive = text.config.compression().push() == Compression::Codec::adaptive;
   if (adaptive && !text.config.recovery().has_durability()) {
     text.config.mutable_recovery()->set_durability(Recovery::Durability::checkpoint);
   }

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/spec/rule.h"
-#include "config/job.h"
+#include "config/parts/consistency.h"
 #include "proto/worker_event_json.h"
 
 namespace thinwire {

@@ -374,6 +374,17 @@ Problems JobSpec::Validate() const {
   return problems;
 }
 
+Problems JobSpec::ProcessProblems() const {
+  Problems problems;
+  if (push.adaptive.has_value() && recovery.durability != Durability::kCheckpoint) {
+    problems.Add("push", absl::StrCat("adaptive returns to checkpoints (expected durability: "
+                                      "checkpoint, got durability: ",
+                                      recovery.durability == Durability::kLog ? "log" : "none",
+                                      ")"));
+  }
+  return problems;
+}
+
 std::vector<GroupSpec> JobSpec::AllGroups() const {
   std::vector<GroupSpec> all = {{.match = "*", .optimizer = optimizer}};
   all.insert(all.end(), groups.begin(), groups.end());

@@ -65,6 +65,9 @@ struct JobSpec {
   // Checks every part of the job. Refuses combinations of settings that cancel each other or that
   // diverged in measurements (docs/deltas.md).
   Problems Validate() const;
+  // Returns what Validate allows, but only in virtual time: the settings that servers and workers in
+  // processes of their own cannot carry out.
+  Problems ProcessProblems() const;
   // Returns all parameter groups. Group 0 has the job's settings and contains the tensors that no
   // other group matches.
   std::vector<GroupSpec> AllGroups() const;

@@ -418,7 +418,7 @@ absl::StatusOr<RestoredJob> RestoreSavedJob(Files& files, const std::string& dir
   ASSIGN_OR_RETURN(saved.locks, LockFolders(files, dir));
   ASSIGN_OR_RETURN(Candidates job, FindCandidates(files, dir));
   const JoinRequest& join = job.first.join();
-  if (join.config().compression().push() == Compression::Push::adaptive) {
+  if (join.config().compression().push() == Compression::Codec::adaptive) {
     return absl::FailedPreconditionError(absl::StrCat(
         dir,
         ": push: adaptive: cannot go back (expected another codec: its trials are not part of "

@@ -18,9 +18,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
                    settings.server.value);
   problems.Require(spec.server_count == 1 || settings.server.value != 0 || peers != nullptr,
                    "addresses", "the address of every server", "none");
-  problems.Require(
-      !spec.push.adaptive.has_value() || spec.recovery.durability == Durability::kCheckpoint,
-      "push", "durability: checkpoint with adaptive", "another durability");
+  problems.Append(spec.ProcessProblems());
   RETURN_IF_ERROR(problems.ToStatus());
   JobOptions options;
   options.name = spec.name;

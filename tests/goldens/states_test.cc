@@ -40,7 +40,7 @@
 #include "tests/daemons.h"
 #include "tests/goldens/golden_file.h"
 #include "tests/goldens/golden_job.h"
-#include "worker/loss_scale.h"
+#include "worker/trainer/loss_scale.h"
 
 namespace thinwire {
 namespace {

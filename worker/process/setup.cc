@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
 #include "common/tls/identity.h"
+#include "config/addresses.h"
 #include "config/job.h"
 #include "config/job_text.h"
 

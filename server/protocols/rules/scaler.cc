@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
-#include "config/job.h"
+#include "config/parts/consistency.h"
 
 namespace thinwire {
 

@@ -1,0 +1,56 @@
+#include "config/parts/task.h"
+
+namespace thinwire {
+
+TaskSpec TaskSpecOf(const Task& t) {
+  return {.model = static_cast<ModelKind>(t.model()),
+          .model_file = t.model_file(),
+          .dataset = static_cast<DatasetKind>(t.dataset()),
+          .data_dir = t.data_dir(),
+          .batch_size = t.batch_size(),
+          .epochs = t.epochs(),
+          .seed = t.seed(),
+          .device = t.device(),
+          .threads = t.threads(),
+          .train_examples = t.train_examples(),
+          .test_examples = t.test_examples(),
+          .precision = static_cast<Precision>(t.precision()),
+          .loss_scale = t.loss_scale(),
+          .loss_scale_interval = t.loss_scale_interval(),
+          .stop_on_divergence = t.stop_on_divergence(),
+          .local = {.count = t.local_steps(),
+                    .optimizer = static_cast<LocalOptimizerKind>(t.local_optimizer()),
+                    .learning_rate = t.local_learning_rate(),
+                    .momentum = t.local_momentum(),
+                    .weight_decay = t.local_weight_decay()},
+          .accumulate = t.accumulate(),
+          .loss = static_cast<LossKind>(t.loss())};
+}
+
+std::vector<Condition> TaskConditions() {
+  return {
+      {{"model_file", "loss"},
+       [](const JobConfig& c) { return c.task().model() == Task::Model::torchscript; },
+       "model: torchscript",
+       {"model"}},
+      {{"loss_scale_interval"},
+       [](const JobConfig& c) {
+         return c.task().precision() == Task::Precision::fp16 || c.task().loss_scale() > 0;
+       },
+       "precision: fp16 or a loss_scale above 0",
+       {"precision", "loss_scale"}},
+      {{"local_optimizer", "local_learning_rate", "local_weight_decay"},
+       [](const JobConfig& c) { return c.task().local_steps() > 1; },
+       "local_steps above 1",
+       {"local_steps"}},
+      {{"local_momentum"},
+       [](const JobConfig& c) {
+         return c.task().local_steps() > 1 &&
+                c.task().local_optimizer() == Task::LocalOptimizer::momentum;
+       },
+       "local_optimizer: momentum and local_steps above 1",
+       {"local_optimizer", "local_steps"}},
+  };
+}
+
+}  // namespace thinwire
