@@ -140,8 +140,8 @@ class Client {
   // step then uses older parameters, and Settle waits for the verdicts.
   absl::StatusOr<Step> NextStep();
 
-  // Blocks until every push of the earlier steps has its verdict, and returns the next step: a later
-  // one than that of NextStep if a push was late. The next step waits for the newest parameters.
+  // Blocks until every push of the earlier steps has its verdict, and returns the next step, which
+  // is later than that of NextStep if a push was late. It waits for the newest parameters.
   // With `works_ahead`, call Settle before Leave, before a test of the model, and before functions
   // of the parts that save the state, empty the residual or read the parameters. REQUIRES: between
   // BeginStep and NextStep, called only if Ready was not called.

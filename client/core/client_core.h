@@ -75,7 +75,7 @@ class ClientCore {
   // Does nothing if no exchange is running. See Client.
   void BeginStep(Step step, uint32_t examples, float scale = 1, float rate_factor = 1);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
-  // Makes the next step wait for the newest parameters, and returns it; nullopt without an exchange.
+  // Makes the next step wait for the newest parameters. Returns it, or nullopt without an exchange.
   // See PushPipeline::Settle.
   std::optional<Step> Settle();
   void Fail(absl::Status failure);

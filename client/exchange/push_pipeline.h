@@ -57,9 +57,9 @@ class PushPipeline {
 
   // Sets the first step. Call once, before BeginStep.
   void Start(Step first) { next_ = first; }
-  // Starts a step. EXAMPLES is the weight of its pushes, SCALE the loss scale that its gradients are
-  // multiplied by, and RATE_FACTOR multiplies the learning rate of their update. A step without a
-  // gradient may be started again.
+  // Starts a step. EXAMPLES is the weight of its pushes, SCALE the loss scale that its gradients
+  // are multiplied by, and RATE_FACTOR multiplies the learning rate of their update. A step without
+  // a gradient may be started again.
   void BeginStep(Step step, uint32_t examples, float scale, float rate_factor);
   // Accepts the gradient of TENSOR. OWNER, if not null, keeps the gradient alive.
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);

@@ -4,8 +4,8 @@
 //   push    kept, with its bytes, until its verdict arrives; also the read for the next step
 //   read    a request for parameters; kept until parameters of its step or a later one arrive
 //
-// A shard may have the pushes of several steps. Each answer states the last step that the worker may
-// push before another answer arrives; the queue holds the pushes of later steps back.
+// A shard may have the pushes of several steps. Each answer states the last step that the worker
+// may push before another answer arrives; the queue holds the pushes of later steps back.
 //
 // If the server has forgotten steps (ReadBeforePush), a push of step t is preceded by a read for t,
 // and is sent when the parameters of t arrive. The read is sent at once, also if the worker has the
@@ -78,8 +78,8 @@ class SendQueue {
   bool FinishRead(ShardId shard, Step step, Step last_push);
   // Records that the replica has the parameters of SHARD for STEP.
   void HoldParameters(ShardId shard, Step step);
-  // Returns true if the replica has had the parameters of SHARD for STEP or a later step: the worker
-  // may be computing with them.
+  // Returns true if the replica has had the parameters of SHARD for STEP or a later step: the
+  // worker may be computing with them.
   bool HasParameters(ShardId shard, Step step) const;
   // Queues the newest read of SHARD that was sent again. REQUIRES: SHARD awaits or has received
   // parameters.
@@ -115,7 +115,7 @@ class SendQueue {
     size_t sent_count = 0;         // of `pushes`, since the last lost connection
     std::optional<Step> push_end;  // pushes from this step on are held back; nullopt: none
     std::optional<Step> read;      // the newest unanswered read, sent or not
-    // The newest unanswered read that was sent, or queued on its own, since the last lost connection.
+    // The newest unanswered read that was sent, or queued on its own, over this connection.
     std::optional<Step> asked;
     bool asks = false;             // `asked` is queued on its own
     std::optional<Step> answered;  // the newest step whose parameters have arrived
