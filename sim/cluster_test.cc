@@ -491,11 +491,12 @@ TEST(DistanceTest, StepsInFlightHideTheRoundTrip) {
     for (const Rule& rule : {Rule::Sync(2), Rule::Ssp(2, 4), Rule::Async(2)}) {
       EXPECT_GE(time(rule), kCompute + round_trip);
     }
-    // With k steps in flight, k + 1 steps take at most one round trip and one computation.
-    const absl::Duration hidden = std::max(kCompute, (kCompute + round_trip) / 5);
-    for (const Rule& rule : {with(Rule::Ssp(2, 4), 4), with(Rule::Async(2), 4)}) {
-      EXPECT_LE(time(rule), 1.1 * hidden);
-    }
+    // With k steps in flight, k + 1 steps take at most one round trip and one computation. In ssp,
+    // the answer to a push may leave before the other worker's push arrives, which moves the
+    // frontier.
+    EXPECT_LE(time(with(Rule::Async(2), 4)), 1.1 * std::max(kCompute, (kCompute + round_trip) / 5));
+    EXPECT_LE(time(with(Rule::Ssp(2, 4), 4)),
+              1.1 * std::max(kCompute, (2 * kCompute + round_trip) / 5));
     EXPECT_LE(time(with(Rule::Async(2), 16)), 1.1 * kCompute);
     EXPECT_LE(time(with(Rule::Ssp(2, 16), 16)), 1.1 * kCompute);
     EXPECT_LE(time(with(Rule::Sync(2), 1)), 1.1 * std::max(kCompute, round_trip));
