@@ -18,7 +18,7 @@ class App;
 namespace thinwire {
 
 struct DrainCommand {
-  ServerFlags servers;
+  ConnectionFlags servers;
   // One of them is set.
   std::optional<uint32_t> worker;
   std::optional<uint32_t> server;

@@ -59,7 +59,7 @@ TEST_F(DrainCommandTest, AServerThatIsNotListedIsRefused) {
 }
 
 TEST_F(DrainCommandTest, AServerOnAnotherMachineNeedsCredentialsOrInsecure) {
-  ServerFlags servers = {.addresses = "0.0.0.0:1"};
+  ConnectionFlags servers = {.addresses = "0.0.0.0:1"};
   EXPECT_EQ(Run({.servers = servers, .worker = 3}), ExitCode::kConfig);
   EXPECT_THAT(log_.str(),
               HasSubstr("--addresses: reachable from other machines without credentials"));

@@ -18,7 +18,7 @@ class App;
 namespace thinwire {
 
 struct ModeCommand {
-  ServerFlags servers;  // only the first is called
+  ConnectionFlags servers;  // only the first is called
   std::string mode;     // sync, backup, ssp or async
   std::optional<uint32_t> backup;
   std::optional<uint64_t> slack;

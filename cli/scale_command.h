@@ -17,7 +17,7 @@ class App;
 namespace thinwire {
 
 struct ScaleCommand {
-  ServerFlags servers;  // only the first is called
+  ConnectionFlags servers;  // only the first is called
   uint32_t workers = 0;
 };
 

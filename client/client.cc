@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -147,6 +148,10 @@ absl::Status Client::Leave(bool finished) {
   const auto left = thread_.Await<absl::Status>(
       [&](auto done) { thread_.core->Leave(finished, patience, std::move(done)); });
   return failure.ok() ? left : failure;
+}
+
+void Client::SetWaitCheck(std::function<bool()> goes_on) {
+  thread_.progress.SetWaitCheck(std::move(goes_on));
 }
 
 void Client::Pause(absl::Duration duration) { thread_.stop->Wait(duration); }

@@ -37,6 +37,7 @@
 #define THINWIRE_CLIENT_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -161,6 +162,11 @@ class Client {
   // appoints no other evaluator. REQUIRES: between BeginStep and NextStep, called only after an
   // error.
   absl::Status Leave(bool finished = false);
+
+  // From now on, WaitTensor, WaitAll, EndStep and NextStep call GOES_ON about every 50 ms while they
+  // block, and end with Cancelled when it returns false. GOES_ON may call Stop. REQUIRES: called
+  // before Join.
+  void SetWaitCheck(std::function<bool()> goes_on);
 
   // Blocks for DURATION, or until Stop.
   void Pause(absl::Duration duration);

@@ -192,7 +192,7 @@ void Cluster::KillServer(ServerId id, bool power_loss) {
 void Cluster::DrainServer(ServerId server) {
   if (job(server) == nullptr) return;
   Trace(absl::StrCat("s", server.value, " is drained"));
-  job(server)->Drain(DrainRequest(), [](const absl::StatusOr<DrainReply>&) {});
+  job(server)->Call(DrainRequest(), [](const absl::StatusOr<DrainReply>&) {});
 }
 
 void Cluster::StartWorker(WorkerId worker) {

@@ -231,7 +231,7 @@ void Scale(Cluster& cluster, uint32_t count) {
       ASSERT_TRUE(cluster.StartServer(ServerId{0}).ok());
     }
     reply.reset();
-    cluster.job(ServerId{0})->Scale(request, [&](auto result) { reply = std::move(result); });
+    cluster.job(ServerId{0})->Call(request, [&](auto result) { reply = std::move(result); });
     cluster.RunFor(absl::Milliseconds(300));
   } while (!reply.has_value() || absl::IsUnavailable(reply->status()));
   ASSERT_TRUE(reply->ok()) << reply->status();
@@ -422,18 +422,18 @@ class PendingCalls {
     LeaveRequest leave;
     leave.set_worker(leaver.value);
     leave.set_incarnation(incarnation.value);
-    lead.Leave(leave, Callback<LeaveReply>());
+    lead.Call(leave, Callback<LeaveReply>());
     ScaleRequest scale;
     scale.set_workers(kWorkers - 1);
-    lead.Scale(scale, Callback<ScaleReply>());
+    lead.Call(scale, Callback<ScaleReply>());
     DrainRequest drain;
     drain.set_worker(0);
-    lead.Drain(drain, Callback<DrainReply>());
-    lead.SaveCheckpoint(SaveCheckpointRequest(), Callback<SaveCheckpointReply>());
+    lead.Call(drain, Callback<DrainReply>());
+    lead.Call(SaveCheckpointRequest(), Callback<SaveCheckpointReply>());
     SetModeRequest mode;
     mode.set_force(true);
     mode.mutable_consistency()->set_mode(Consistency::Mode::async);
-    lead.SetMode(mode, Callback<SetModeReply>());
+    lead.Call(mode, Callback<SetModeReply>());
   }
 
   // Returns whether each callback was called or destroyed, so that its caller has an answer.
@@ -564,7 +564,7 @@ TEST(AdaptiveTest, TrialsChangeNothingAlthoughServersAreKilled) {
     EXPECT_EQ(cluster.Masters(), Expected(
                                      kWorkers, [](WorkerId, Step) { return 1; }, Step{40}));
     std::optional<StatusReply> status;
-    cluster.job(ServerId{0})->Status([&](const absl::StatusOr<StatusReply>& reply) {
+    cluster.job(ServerId{0})->Call(StatusRequest(), [&](const absl::StatusOr<StatusReply>& reply) {
       status = reply.value();
     });
     cluster.RunFor(absl::Milliseconds(100));

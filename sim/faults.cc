@@ -270,7 +270,7 @@ void Faults::ChangeMode() {
   succeeded_ = false;
   gives_up_ = cluster_.time().elapsed() + kPatience;
   reply_ = std::make_shared<std::optional<absl::Status>>();
-  lead->SetMode(request, [reply = reply_](const absl::StatusOr<SetModeReply>& result) {
+  lead->Call(request, [reply = reply_](const absl::StatusOr<SetModeReply>& result) {
     *reply = result.status();
   });
 }

@@ -1,6 +1,7 @@
 #include "sim/mutant.h"
 
 #include <utility>
+#include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,53 +22,44 @@ class BrokenPeers final : public Peers {
         peers_(std::move(peers)) {}
 
   std::string NameOf(ServerId server) const override { return peers_->NameOf(server); }
-  void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override {
-    peers_->Admit(server, request, std::move(done));
-  }
-  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override {
-    peers_->Follow(server, request, std::move(done));
-  }
-  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override {
-    RollbackRequest broken = request;
-    if (mutant_ == Mutant::kRollbackToAnotherStep) {
-      if (const std::optional<Step> step = newest_(server)) broken.set_step(step->value);
+  void Start(ServerId server, AnyPeerCall call) override {
+    if (auto* const order = std::get_if<PeerCall<RollbackRequest>>(&call)) {
+      if (mutant_ == Mutant::kRollbackToAnotherStep) {
+        if (const std::optional<Step> step = newest_(server)) order->request.set_step(step->value);
+      }
+    } else if (auto* const change = std::get_if<PeerCall<SetModeRequest>>(&call)) {
+      return PassRule(server, std::move(*change));
+    } else if (auto* const clip = std::get_if<PeerCall<ClipRequest>>(&call)) {
+      if (mutant_ == Mutant::kClippedByOwnNorm) {
+        clip->done = [done = std::move(clip->done)](absl::StatusOr<ClipReply> reply) {
+          if (reply.ok()) reply->set_squared_norm(0);
+          done(std::move(reply));
+        };
+      }
     }
-    peers_->Rollback(server, broken, std::move(done));
-  }
-  void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override {
-    SetModeRequest broken = request;
-    if (mutant_ == Mutant::kOldRuleFollowed) broken.set_change(~uint64_t{0});
-    const bool passes_once =
-        mutant_ == Mutant::kRuleNotPassedOn || mutant_ == Mutant::kServersNotReminded;
-    if (!passes_once) return peers_->SetMode(server, broken, std::move(done));
-    SetModeRequest rule = request;
-    rule.clear_change();
-    const auto known = confirmed_.find(server);
-    if (known != confirmed_.end() &&
-        known->second.SerializeAsString() == rule.SerializeAsString()) {
-      return done(SetModeReply());
-    }
-    peers_->SetMode(server, request,
-                    [this, server, rule, done = std::move(done)](const auto& reply) {
-                      if (reply.ok()) confirmed_[server] = rule;
-                      done(reply);
-                    });
-  }
-  void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
-                      SaveDone done) override {
-    peers_->SaveCheckpoint(server, request, std::move(done));
-  }
-  void Clip(ServerId server, const ClipRequest& request, ClipDone done) override {
-    if (mutant_ != Mutant::kClippedByOwnNorm) {
-      return peers_->Clip(server, request, std::move(done));
-    }
-    peers_->Clip(server, request, [done = std::move(done)](absl::StatusOr<ClipReply> reply) {
-      if (reply.ok()) reply->set_squared_norm(0);
-      done(std::move(reply));
-    });
+    peers_->Start(server, std::move(call));
   }
 
  private:
+  void PassRule(ServerId server, PeerCall<SetModeRequest> call) {
+    SetModeRequest rule = call.request;
+    rule.clear_change();
+    if (mutant_ == Mutant::kOldRuleFollowed) call.request.set_change(~uint64_t{0});
+    const bool passes_once =
+        mutant_ == Mutant::kRuleNotPassedOn || mutant_ == Mutant::kServersNotReminded;
+    if (!passes_once) return peers_->Start(server, std::move(call));
+    const auto known = confirmed_.find(server);
+    if (known != confirmed_.end() &&
+        known->second.SerializeAsString() == rule.SerializeAsString()) {
+      return call.done(SetModeReply());
+    }
+    call.done = [this, server, rule, done = std::move(call.done)](const auto& reply) {
+      if (reply.ok()) confirmed_[server] = rule;
+      done(reply);
+    };
+    peers_->Start(server, std::move(call));
+  }
+
   const Mutant mutant_;
   ConfirmedRules own_confirmed_;  // of this process of the lead
   ConfirmedRules& confirmed_;

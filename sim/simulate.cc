@@ -5,7 +5,6 @@
 //   simulate --durability none --count 10  only seeds of jobs without durability
 //   simulate --mutant sent-before-flush    breaks a rule on purpose
 #include <glog/logging.h>
-#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/process/temp_dir.h"
 #include "sim/random_run.h"
 
 int main(int argc, char** argv) {
@@ -44,9 +44,9 @@ int main(int argc, char** argv) {
     if (mutant == kMutantNames[m]) chosen = static_cast<Mutant>(m);
   }
 
-  std::string folder = std::filesystem::temp_directory_path() / "simulate-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) {
-    std::cerr << folder << ": cannot create the folder\n";
+  const auto folder = thinwire::TempDir::Make(std::filesystem::temp_directory_path());
+  if (!folder.ok()) {
+    std::cerr << folder.status().message() << "\n";
     return 1;
   }
   LedgerCounts counts;
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     const std::string name = kDurabilityNames[static_cast<size_t>(DurabilityOf(next))];
     if (!durability.empty() && name != durability) continue;
     ++runs;
-    const std::string state_dir = folder + "/" + std::to_string(next);
+    const std::string state_dir = (*folder)->PathOf(std::to_string(next));
     std::filesystem::create_directory(state_dir);
     const RandomRun run = RunSeed(next, state_dir, chosen, trace ? &std::cout : nullptr);
     std::filesystem::remove_all(state_dir);
@@ -69,7 +69,6 @@ int main(int argc, char** argv) {
               << "\nbazel run //sim:simulate -- --seed " << next << " --trace\n";
     status = 1;
   }
-  std::filesystem::remove_all(folder);
   if (status != 0) return status;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   std::cout << faults << "\n"

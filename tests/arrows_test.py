@@ -62,7 +62,7 @@ OWN_TIME = re.compile(
 TIME = "common/time"
 # Files that make the threads and the clocks of a program and pass them down. Each command of cli is a program, and so is a
 # Python module.
-MAINS = re.compile(r"^(server|worker|cli)/main\.cc$|^python/client_module\.cc$|^cli/(\w+/)?\w+_command\.cc$|^server/job/job_threads\.h$")
+MAINS = re.compile(r"^(server|worker|cli)/main\.cc$|^python/py_client\.(h|cc)$|^cli/(\w+/)?\w+_command\.cc$|^server/job/job_threads\.h$")
 # Other files with a thread or a clock of their own. Maps each file to the reason.
 TIME_OF_ITS_OWN = {
     "admin/http_server.cc": "a thread that serves pages",
@@ -82,7 +82,8 @@ TIME_OF_ITS_OWN = {
     "server/rpc/grpc_access.cc": "the dates of certificates",
     "server/rpc/grpc_peers.cc": "the deadlines of gRPC calls",
     "server/rpc/listener.cc": "the deadline of gRPC's end",
-    "server/job/worker_tokens.h": "the dates of tokens",
+    "server/protocols/membership/worker_tokens.h": "the dates of tokens",
+    "server/process/stop_requests.h": "signals, for which the main thread waits",
     "worker/trainer/events.h": "a thread that reports the waits of the training thread",
     "worker/process/termination.cc": "a thread that waits for signals",
     "worker/process/termination.h": "a thread that waits for signals",

@@ -21,7 +21,7 @@
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
 #include "proto/control.pb.h"
-#include "server/protocols/deals/dealer.h"
+#include "server/protocols/state/dealer.h"
 #include "tests/small_cluster.h"
 #include "worker/batches/sampler.h"
 
@@ -204,7 +204,7 @@ class ElasticTest : public testing::TestWithParam<Rule> {
     request.set_workers(workers);
     absl::StatusOr<ScaleReply> answer;
     absl::Notification answered;
-    cluster_.job(0).Scale(request, [&](absl::StatusOr<ScaleReply> reply) {
+    cluster_.job(0).Call(request, [&](absl::StatusOr<ScaleReply> reply) {
       answer = std::move(reply);
       answered.Notify();
     });
@@ -216,7 +216,7 @@ class ElasticTest : public testing::TestWithParam<Rule> {
     *request.mutable_consistency() = settings;
     absl::StatusOr<SetModeReply> answer;
     absl::Notification answered;
-    cluster_.job(0).SetMode(request, [&](absl::StatusOr<SetModeReply> reply) {
+    cluster_.job(0).Call(request, [&](absl::StatusOr<SetModeReply> reply) {
       answer = std::move(reply);
       answered.Notify();
     });
@@ -227,7 +227,7 @@ class ElasticTest : public testing::TestWithParam<Rule> {
   std::string ModeOf(uint32_t server) {
     std::string mode;
     absl::Notification answered;
-    cluster_.job(server).Status([&](absl::StatusOr<StatusReply> reply) {
+    cluster_.job(server).Call(StatusRequest(), [&](absl::StatusOr<StatusReply> reply) {
       mode = reply->mode();
       answered.Notify();
     });
@@ -238,7 +238,7 @@ class ElasticTest : public testing::TestWithParam<Rule> {
   std::vector<Deal> Deals() {
     HeartbeatReply answer;
     absl::Notification answered;
-    cluster_.job(0).Heartbeat(HeartbeatRequest(), [&](absl::StatusOr<HeartbeatReply> reply) {
+    cluster_.job(0).Call(HeartbeatRequest(), [&](absl::StatusOr<HeartbeatReply> reply) {
       answer = *std::move(reply);
       answered.Notify();
     });
@@ -386,7 +386,7 @@ class GrowthTest : public ElasticTest {
     for (uint32_t measured = 0; measured != batch;) {
       cluster_.Tick();
       absl::Notification answered;
-      cluster_.job(0).Status([&](absl::StatusOr<StatusReply> reply) {
+      cluster_.job(0).Call(StatusRequest(), [&](absl::StatusOr<StatusReply> reply) {
         measured = reply->batch();
         answered.Notify();
       });

@@ -139,12 +139,12 @@ absl::StatusOr<JoinReply> JobServer::Join(const JoinRequest& request) {
 
 absl::StatusOr<HeartbeatReply> JobServer::Heartbeat(const HeartbeatRequest& request) {
   return Await<HeartbeatReply>(
-      [&](Job::Done<HeartbeatReply> done) { job_.Heartbeat(request, std::move(done)); });
+      [&](Job::Done<HeartbeatReply> done) { job_.Call(request, std::move(done)); });
 }
 
 absl::StatusOr<LeaveReply> JobServer::Leave(const LeaveRequest& request) {
   return Await<LeaveReply>(
-      [&](Job::Done<LeaveReply> done) { job_.Leave(request, std::move(done)); });
+      [&](Job::Done<LeaveReply> done) { job_.Call(request, std::move(done)); });
 }
 
 }  // namespace thinwire

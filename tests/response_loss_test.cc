@@ -25,7 +25,7 @@ constexpr uint64_t kLosses = kSteps * kWorkers * kServers;
 StatusReply StatusOf(Job& job) {
   StatusReply status;
   absl::Notification told;
-  job.Status([&](absl::StatusOr<StatusReply> reply) {
+  job.Call(StatusRequest(), [&](absl::StatusOr<StatusReply> reply) {
     if (reply.ok()) status = *std::move(reply);
     told.Notify();
   });

@@ -121,7 +121,7 @@ uint64_t SmallCluster::SeedBytes() {
   uint64_t bytes = 0;
   for (const auto& job : jobs_) {
     absl::Notification told;
-    job->Status([&](absl::StatusOr<StatusReply> reply) {
+    job->Call(StatusRequest(), [&](absl::StatusOr<StatusReply> reply) {
       bytes += reply->seed_payload_bytes();
       told.Notify();
     });
@@ -154,7 +154,7 @@ void SmallCluster::AwaitHeard(uint32_t worker) {
   for (const auto& job : jobs_) {
     for (bool heard = false; !heard;) {
       absl::Notification told;
-      job->Status([&](absl::StatusOr<StatusReply> reply) {
+      job->Call(StatusRequest(), [&](absl::StatusOr<StatusReply> reply) {
         for (const WorkerStatus& status : reply->workers()) {
           heard = heard || (status.worker() == worker && status.heard_seconds_ago() == 0);
         }

@@ -35,7 +35,9 @@ for step in range(100):
     gradient = x.T @ (x @ (w - truth)) / 64
     client.begin_step()
     client.ready(0, gradient)
-    client.finish_step()
+    client.end_step()
+    client.next_step()
+    client.wait_all()
 client.leave()
 print(f"worker {worker}: error {numpy.abs(w - truth).max():.4f}")
 client.close()

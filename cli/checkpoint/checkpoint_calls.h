@@ -14,7 +14,7 @@
 namespace thinwire {
 
 struct CheckpointCalls {
-  ServerFlags servers;   // server 0 makes the checkpoint or sends the others back
+  ConnectionFlags servers;   // server 0 makes the checkpoint or sends the others back
   double timeout = 300;  // seconds
 };
 

@@ -29,6 +29,7 @@
 #include "proto/join_tensors.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/fresh_job.h"
+#include "server/durable/job_replacement.h"
 #include "server/durable/reshard.h"
 #include "server/durable/saved_job.h"
 #include "server/durable/state_folder.h"

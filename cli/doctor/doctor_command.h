@@ -19,7 +19,7 @@ namespace thinwire {
 
 struct DoctorCommand {
   std::string config_file;  // the job; empty: the default job
-  ServerFlags servers;      // servers of a job or other doctors
+  ConnectionFlags servers;      // servers of a job or other doctors
   std::string state_dir;    // empty: the disk is not measured
   std::string compute;  // the time that a worker computes in a step, such as 120ms; empty: unknown
   uint64_t parameters = 0;  // 0: those of the running job or of the state in `state_dir`

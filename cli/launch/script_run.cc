@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/process/command_lines.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "config/job_text.h"
@@ -15,8 +15,6 @@ namespace thinwire {
 namespace {
 
 constexpr char kJobProcess[] = "job";  // waits for the job that worker 0 writes
-constexpr char kServerPrefix[] = "server ";
-constexpr char kWorkerPrefix[] = "worker ";
 
 // Returns the exit code of a shell for EXIT.
 int ShellCode(const ExitStatus& exit) { return exit.signal != 0 ? 128 + exit.signal : exit.code; }
@@ -112,7 +110,7 @@ void ScriptRun::Handle(const ProcessEvent& event) {
     case ProcessEvent::Kind::kLine:
       return HandleLine(event);
     case ProcessEvent::Kind::kLog:
-      if (event.name.starts_with(kWorkerPrefix)) return HandleLine(event);
+      if (WorkerNamed(event.name)) return HandleLine(event);
       if (setting_.show_logs || IsWarningOrError(event.text))
         console_.Note(absl::StrCat(event.name, ": ", event.text));
       return;
@@ -124,21 +122,19 @@ void ScriptRun::Handle(const ProcessEvent& event) {
 }
 
 void ScriptRun::HandleLine(const ProcessEvent& event) {
-  uint32_t server = 0;
   if (event.name == kJobProcess) {
     absl::StrAppend(&job_, event.text, "\n");
-  } else if (event.name.starts_with(kServerPrefix) &&
-             absl::SimpleAtoi(event.name.substr(sizeof(kServerPrefix) - 1), &server)) {
-    Listen(server, event.text);
+  } else if (const auto server = ServerNamed(event.name)) {
+    Listen(*server, event.text);
   } else {
     out_ << event.name << ": " << event.text << std::endl;
   }
 }
 
-void ScriptRun::Listen(uint32_t server, const std::string& line) {
+void ScriptRun::Listen(ServerId server, const std::string& line) {
   const absl::StatusOr<std::string> address = ParseListening(line);
-  if (!address.ok()) return console_.Note(absl::StrCat(NameOf(ServerId{server}), ": ", line));
-  addresses_[server] = *address;
+  if (!address.ok()) return console_.Note(absl::StrCat(NameOf(server), ": ", line));
+  addresses_[server.value] = *address;
   if (stopping_) return;
   const auto silent = std::ranges::count(addresses_, "");
   absl::Status status;
@@ -153,10 +149,9 @@ void ScriptRun::HandleExit(const ProcessEvent& event) {
     if (const absl::Status started = StartServers(); !started.ok()) Fail(started);
     return;
   }
-  if (event.exit.ok() && !event.name.starts_with(kServerPrefix)) return;
+  if (event.exit.ok() && !ServerNamed(event.name)) return;
   // The workers' output is shown already.
-  const std::string line =
-      event.name.starts_with(kWorkerPrefix) ? "" : processes_.LastLogLine(event.name);
+  const std::string line = WorkerNamed(event.name) ? "" : processes_.LastLogLine(event.name);
   console_.Error(absl::StrCat(event.name, " ended with ", event.exit.ToString(),
                               line.empty() ? "" : ": ", line));
   const int code = ShellCode(event.exit);

@@ -1,4 +1,5 @@
-// ScriptRun runs a Python program as the workers of a job on other machines, with the job's servers:
+// ScriptRun runs a Python program as the workers of a job on other machines, with the job's
+// servers:
 //
 //   1. start the workers, and wait for the job that the program of worker 0 describes
 //   2. start the servers with this job, and wait until all listen
@@ -6,8 +7,8 @@
 //   4. wait until all workers have ended, and stop the servers
 //
 // Nothing is started again: the first process that fails ends the run, as `python3 -m
-// thinwire.launch` does on one machine. SIGINT, SIGTERM or SIGHUP stops all processes; those that do
-// not stop within the grace period are killed. A second SIGINT or SIGTERM kills them at once.
+// thinwire.launch` does on one machine. SIGINT, SIGTERM or SIGHUP stops all processes; those that
+// do not stop within the grace period are killed. A second SIGINT or SIGTERM kills them at once.
 #ifndef THINWIRE_CLI_LAUNCH_SCRIPT_RUN_H_
 #define THINWIRE_CLI_LAUNCH_SCRIPT_RUN_H_
 
@@ -24,6 +25,7 @@
 #include "cli/process/temp_dir.h"
 #include "cli/terminal/console.h"
 #include "common/base/exit_code.h"
+#include "common/base/ids.h"
 #include "common/time/clock.h"
 
 namespace thinwire {
@@ -63,7 +65,7 @@ class ScriptRun {
   void HandleLine(const ProcessEvent& event);
   void HandleExit(const ProcessEvent& event);
   void HandleSignal(int number);
-  void Listen(uint32_t server, const std::string& line);
+  void Listen(ServerId server, const std::string& line);
   void Fail(const absl::Status& status);
   bool workers_ended() const;
 

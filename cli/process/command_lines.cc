@@ -3,15 +3,30 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 
 namespace thinwire {
 namespace {
+
+constexpr char kServerPrefix[] = "server ";
+constexpr char kWorkerPrefix[] = "worker ";
+
+// Returns the number that follows PREFIX in NAME, such as 3 if NAME is "worker 3" and PREFIX is
+// "worker ".
+template <typename Id>
+std::optional<Id> ParseName(const std::string& name, const std::string& prefix) {
+  uint32_t number = 0;
+  if (!name.starts_with(prefix) || !absl::SimpleAtoi(name.substr(prefix.size()), &number))
+    return std::nullopt;
+  return Id{number};
+}
 
 // Finds the program NAME in FOLDER, in bazel-bin's layout below BAZEL_FOLDER.
 absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::string& bazel_folder,
@@ -103,8 +118,15 @@ std::vector<std::string> EvaluatorCommand(const Programs& programs, const std::s
   return {programs.worker, "--config", job_file, "--evaluate", model};
 }
 
-std::string NameOf(ServerId server) { return absl::StrCat("server ", server.value); }
-std::string NameOf(WorkerId worker) { return absl::StrCat("worker ", worker.value); }
+std::string NameOf(ServerId server) { return absl::StrCat(kServerPrefix, server.value); }
+std::string NameOf(WorkerId worker) { return absl::StrCat(kWorkerPrefix, worker.value); }
+
+std::optional<ServerId> ServerNamed(const std::string& name) {
+  return ParseName<ServerId>(name, kServerPrefix);
+}
+std::optional<WorkerId> WorkerNamed(const std::string& name) {
+  return ParseName<WorkerId>(name, kWorkerPrefix);
+}
 
 absl::StatusOr<std::string> ParseListening(const std::string& line) {
   const std::string start = "listening ";

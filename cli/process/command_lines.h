@@ -3,6 +3,7 @@
 #ifndef THINWIRE_CLI_PROCESS_COMMAND_LINES_H_
 #define THINWIRE_CLI_PROCESS_COMMAND_LINES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ std::vector<std::string> EvaluatorCommand(const Programs& programs, const std::s
 // Returns the name of a process, such as "server 1" or "worker 3".
 std::string NameOf(ServerId server);
 std::string NameOf(WorkerId worker);
+// Return the number in such a name, and nullopt for any other name.
+std::optional<ServerId> ServerNamed(const std::string& name);
+std::optional<WorkerId> WorkerNamed(const std::string& name);
 
 // Returns the part HOST:PORT of a line of the form "listening HOST:PORT". Errors: InvalidArgument
 // for any other line.

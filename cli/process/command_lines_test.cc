@@ -113,6 +113,14 @@ TEST(CommandLinesTest, AMissingProgramIsNamedWithThePlaceLookedAt) {
                 dir->path() + "/thinwire-server or " + dir->path() + "/server)"));
 }
 
+TEST(CommandLinesTest, TheNameOfAProcessHasItsNumber) {
+  EXPECT_EQ(ServerNamed(NameOf(ServerId{12})), ServerId{12});
+  EXPECT_EQ(WorkerNamed(NameOf(WorkerId{3})), WorkerId{3});
+  EXPECT_EQ(WorkerNamed("server 3"), std::nullopt);
+  EXPECT_EQ(ServerNamed("server x"), std::nullopt);
+  EXPECT_EQ(ServerNamed("job"), std::nullopt);
+}
+
 TEST(CommandLinesTest, AServerTellsItsAddress) {
   EXPECT_EQ(*ParseListening("listening 127.0.0.1:4711"), "127.0.0.1:4711");
   EXPECT_FALSE(ParseListening("hello").ok());

@@ -19,7 +19,7 @@ namespace thinwire {
 namespace {
 
 template <typename Request, typename Reply>
-absl::StatusOr<Reply> Call(const ServerFlags& flags, ServerId server,
+absl::StatusOr<Reply> Call(const ConnectionFlags& flags, ServerId server,
                            grpc::Status (Control::Stub::*method)(grpc::ClientContext*,
                                                                  const Request&, Reply*),
                            const Request& request, absl::Duration timeout = kCallTimeout) {
@@ -42,28 +42,28 @@ absl::StatusOr<Reply> Call(const ServerFlags& flags, ServerId server,
 
 }  // namespace
 
-absl::StatusOr<DrainReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<DrainReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                       const DrainRequest& request) {
   return Call(flags, server, &Control::Stub::Drain, request);
 }
 
-absl::StatusOr<ScaleReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<ScaleReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                       const ScaleRequest& request) {
   return Call(flags, server, &Control::Stub::Scale, request);
 }
 
-absl::StatusOr<SetModeReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<SetModeReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                         const SetModeRequest& request) {
   return Call(flags, server, &Control::Stub::SetMode, request);
 }
 
-absl::StatusOr<SaveCheckpointReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<SaveCheckpointReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                                const SaveCheckpointRequest& request,
                                                absl::Duration timeout) {
   return Call(flags, server, &Control::Stub::SaveCheckpoint, request, timeout);
 }
 
-absl::StatusOr<RestoreCheckpointReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<RestoreCheckpointReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                                   const RestoreCheckpointRequest& request,
                                                   absl::Duration timeout) {
   return Call(flags, server, &Control::Stub::RestoreCheckpoint, request, timeout);

@@ -1,5 +1,5 @@
-// CallServer makes one call of the Control service (proto/control.proto) for an operator. The type of
-// the request chooses the call.
+// CallServer makes one call of the Control service (proto/control.proto) for an operator. The type
+// of the request chooses the call.
 //
 //   ScaleRequest request;
 //   const absl::StatusOr<ScaleReply> reply = CallServer(flags, ServerId{0}, request);
@@ -18,18 +18,18 @@ namespace thinwire {
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 
 // Calls the server number SERVER of --addresses. Blocks until the server replies, at most
-// kCallTimeout, or TIMEOUT. Errors: InvalidArgument for malformed addresses or a server that they do
-// not list; those of LoadCredentials; those of the call (CallError).
-absl::StatusOr<DrainReply> CallServer(const ServerFlags& flags, ServerId server,
+// kCallTimeout, or TIMEOUT. Errors: InvalidArgument for malformed addresses or a server that they
+// do not list; those of LoadCredentials; those of the call (CallError).
+absl::StatusOr<DrainReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                       const DrainRequest& request);
-absl::StatusOr<ScaleReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<ScaleReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                       const ScaleRequest& request);
-absl::StatusOr<SetModeReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<SetModeReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                         const SetModeRequest& request);
-absl::StatusOr<SaveCheckpointReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<SaveCheckpointReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                                const SaveCheckpointRequest& request,
                                                absl::Duration timeout);
-absl::StatusOr<RestoreCheckpointReply> CallServer(const ServerFlags& flags, ServerId server,
+absl::StatusOr<RestoreCheckpointReply> CallServer(const ConnectionFlags& flags, ServerId server,
                                                   const RestoreCheckpointRequest& request,
                                                   absl::Duration timeout);
 

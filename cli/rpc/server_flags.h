@@ -7,27 +7,22 @@
 
 #include "absl/status/statusor.h"
 #include "config/command_flags.h"
+#include "config/connection_flags.h"
 #include "proto/grpc_credentials.h"
 
 namespace thinwire {
 
-struct ServerFlags {
-  std::string addresses;    // host:port of every server, in their order
-  std::string credentials;  // folder; empty: plaintext
-  bool insecure = false;    // allows plaintext with other machines
-};
-
 // Adds --addresses, --credentials and --insecure, and returns --addresses, which is not required
 // unless the caller says so. OWNER: whose certificate it is, such as "an operator's".
-Flag AddServerFlags(CommandFlags& command, ServerFlags& flags, const std::string& owner);
+Flag AddServerFlags(CommandFlags& command, ConnectionFlags& flags, const std::string& owner);
 
 // Returns the entries of --addresses, for a command that does not know the number of servers.
 // Errors: those of ParseAddresses.
-absl::StatusOr<std::vector<std::string>> SplitAddresses(const ServerFlags& flags);
+absl::StatusOr<std::vector<std::string>> SplitAddresses(const ConnectionFlags& flags);
 
 // Returns the credentials for calls of the servers. Errors: those of SplitAddresses, CheckPlaintext
 // and Credentials::Load.
-absl::StatusOr<Credentials> LoadCredentials(const ServerFlags& flags);
+absl::StatusOr<Credentials> LoadCredentials(const ConnectionFlags& flags);
 
 }  // namespace thinwire
 

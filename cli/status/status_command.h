@@ -16,7 +16,7 @@ class App;
 namespace thinwire {
 
 struct StatusCommand {
-  ServerFlags servers;
+  ConnectionFlags servers;
   bool watch = false;  // shows the status once a second
   bool json = false;
   bool redraws = false;  // `out` is a terminal: --watch replaces the last text

@@ -7,6 +7,11 @@
 #include "common/base/status_macros.h"
 
 namespace thinwire::client {
+namespace {
+
+constexpr absl::Duration kCheckInterval = absl::Milliseconds(50);
+
+}  // namespace
 
 StepProgress::StepProgress(const Partition& partition, absl::Duration drain, Clock& clock)
     : drain_(drain),
@@ -111,15 +116,26 @@ void StepProgress::BeginStep() {
   next_.reset();
 }
 
+void StepProgress::Await(absl::FunctionRef<bool()> ended, absl::Time deadline) {
+  const absl::Condition condition(&ended);
+  while (true) {
+    const absl::Duration left = deadline - clock_.Now();
+    const bool checks = goes_on_ != nullptr && left > kCheckInterval;
+    if (mu_.AwaitWithTimeout(condition, checks ? kCheckInterval : left) || !checks) return;
+    mu_.Unlock();
+    const bool goes_on = goes_on_();
+    mu_.Lock();
+    if (!goes_on) return;
+  }
+}
+
 absl::Status StepProgress::Wait(absl::FunctionRef<bool()> ready, bool for_pushes) {
   const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ready() || !failure_.ok(); };
   const auto interrupted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return ended() || drain_end_.has_value();
   };
-  mu_.Await(absl::Condition(&interrupted));
-  if (!ended() && (for_pushes || draining_)) {
-    mu_.AwaitWithTimeout(absl::Condition(&ended), *drain_end_ - clock_.Now());
-  }
+  Await(interrupted, absl::InfiniteFuture());
+  if (!ended() && drain_end_.has_value() && (for_pushes || draining_)) Await(ended, *drain_end_);
   if (!failure_.ok()) return failure_;
   return ready() ? absl::OkStatus() : absl::CancelledError("stopped");
 }
@@ -168,7 +184,7 @@ bool StepProgress::WaitNextOrStop() {
   };
   absl::MutexLock lock(&mu_);
   if (draining_) return false;
-  mu_.Await(absl::Condition(&interrupted));
+  Await(interrupted, absl::InfiniteFuture());
   return !ended();
 }
 

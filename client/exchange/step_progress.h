@@ -10,7 +10,9 @@
 #define THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -48,6 +50,9 @@ class StepProgress final : public StepListener {
   // at once, WaitEncoded and WaitNext when the drain time has passed since the first call of Stop.
   // Any thread may call Stop.
   void Stop();
+  // From now on, every wait calls GOES_ON about every 50 ms while it blocks, and ends with Cancelled
+  // when GOES_ON returns false. REQUIRES: called before the first wait.
+  void SetWaitCheck(std::function<bool()> goes_on) { goes_on_ = std::move(goes_on); }
   // Returns the end of the drain time; InfiniteFuture before Stop. Any thread may call this
   // function.
   absl::Time drain_end() const;
@@ -78,6 +83,9 @@ class StepProgress final : public StepListener {
  private:
   // Marks SHARD as missing.
   void Expect(ShardId shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Blocks until ENDED returns true, until DEADLINE, or until the wait check returns false.
+  void Await(absl::FunctionRef<bool()> ended, absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Blocks until READY returns true, a failure, or the end of the wait after Stop. FOR_PUSHES: the
   // wait ends at the end of the drain time, also before Drain.
   absl::Status Wait(absl::FunctionRef<bool()> ready, bool for_pushes)
@@ -85,6 +93,7 @@ class StepProgress final : public StepListener {
 
   const absl::Duration drain_;
   Clock& clock_;
+  std::function<bool()> goes_on_;  // may be null
   // For each shard, the tensors of which the shard contains values, and the reverse.
   std::vector<std::vector<uint32_t>> tensors_of_shard_;
   std::vector<std::vector<ShardId>> shards_of_tensor_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "common/time/clock.h"
@@ -129,6 +130,41 @@ TEST(StepProgressTest, AWaitForParametersEndsWithTheDrainTime) {
   progress.Stop();
   progress.Drain();
   EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
+}
+
+TEST(StepProgressTest, AWaitCheckEndsEveryWait) {
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), kGrace, clock);
+  int checks = 0;
+  progress.SetWaitCheck([&] {
+    progress.Stop();  // may be called, because no lock is held
+    return ++checks % 3 != 0;
+  });
+  progress.BeginStep();
+  progress.OnShardExpected(ShardId{0});
+  EXPECT_EQ(progress.WaitEncoded(), absl::CancelledError("stopped"));
+  EXPECT_EQ(checks, 3) << "a stopped wait for pushes goes on";
+  EXPECT_EQ(progress.WaitNext().status(), absl::CancelledError("stopped"));
+  EXPECT_EQ(checks, 6);
+  EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
+  EXPECT_EQ(checks, 6) << "a stopped wait for parameters ends at once";
+}
+
+TEST(StepProgressTest, AWaitCheckThatGoesOnChangesNothing) {
+  SteadyClock clock;
+  StepProgress progress(TwoLayers(), kGrace, clock);
+  std::atomic<int> checks = 0;
+  progress.SetWaitCheck([&] {
+    ++checks;
+    return true;
+  });
+  progress.OnShardExpected(ShardId{0});
+  std::thread loop([&] {
+    while (checks < 2) std::this_thread::yield();
+    progress.OnShardArrived(ShardId{0});
+  });
+  EXPECT_TRUE(progress.WaitAll().ok());
+  loop.join();
 }
 
 TEST(StepProgressTest, AFailureIsReportedAlsoAfterAStop) {

@@ -1,6 +1,6 @@
 // RunParameterServer: the real jobs of the servers and the real client cores of the workers on one
-// virtual time (sim/cluster.h). Only the learning task, its computing times, the links and the costs of
-// codecs are the laboratory's.
+// virtual time (sim/cluster.h). Only the learning task, its computing times, the links and the
+// costs of codecs are the laboratory's.
 //
 // Time and bytes count from the moment at which the last worker begins its first step. Joining and
 // the first parameters take neither.
@@ -22,7 +22,6 @@
 #include "client/encode/local_steps.h"
 #include "common/base/status_macros.h"
 #include "common/model/partition.h"
-#include "common/spec/place_tensors.h"
 #include "common/spec/push_spec.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
@@ -32,6 +31,7 @@
 #include "experiments/cluster/fastest_codecs.h"
 #include "experiments/cluster/links.h"
 #include "experiments/cluster/run.h"
+#include "experiments/cluster/run_parts.h"
 #include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
@@ -96,8 +96,8 @@ sim::FrameCosts FrameCostsOf(const RunSpec& spec, const Partition& partition,
 class ServerRun final : private sim::ClusterObserver {
  public:
   // STATE_DIR: an empty folder in which workers save their residuals; empty: they do not.
-  ServerRun(const RunSpec& spec, const RunControl& control, const Partition& partition,
-            const ComputeTimes& times, TaskPool& pool, const std::string& state_dir);
+  ServerRun(const RunSpec& spec, const RunControl& control, const RunParts& parts,
+            const std::string& state_dir);
   ~ServerRun() override;
 
   absl::StatusOr<RunResult> Run();
@@ -159,31 +159,31 @@ class ServerRun final : private sim::ClusterObserver {
   sim::Cluster cluster_;
 };
 
-ServerRun::ServerRun(const RunSpec& spec, const RunControl& control, const Partition& partition,
-                     const ComputeTimes& times, TaskPool& pool, const std::string& state_dir)
+ServerRun::ServerRun(const RunSpec& spec, const RunControl& control, const RunParts& parts,
+                     const std::string& state_dir)
     : spec_(spec),
       control_(control),
-      partition_(partition),
-      times_(times),
-      pool_(pool),
-      shards_(partition.shard_count()),
+      partition_(parts.partition),
+      times_(parts.times),
+      pool_(*parts.pool),
+      shards_(partition_.shard_count()),
       record_(
           {.worker_count = spec.job.rule.workers,
-           .examples = pool.own().examples(),
+           .examples = pool_.own().examples(),
            .tests = spec.tests,
            .finished_steps = [this] { return FinishedSteps(); }},
-          partition, {}, [this] { return now(); }, pool),
+          partition_, {}, [this] { return now(); }, pool_),
       cluster_(spec.job, Task(),
                {.links = {.worker = LinkOf(spec.machines.worker_link()),
                           .server = LinkOf(spec.machines.server_link()),
                           .servers_beside_workers = spec.machines.servers_beside_workers()},
-                .costs = FrameCostsOf(spec, partition, encoded_),
+                .costs = FrameCostsOf(spec, partition_, encoded_),
                 .observer = this,
                 .state_dir = state_dir}) {
   for (uint32_t w = 0; w < spec.job.rule.workers; ++w) {
-    Worker& worker = workers_.emplace_back(partition);
+    Worker& worker = workers_.emplace_back(partition_);
     const LocalStepsSpec& local = spec.job.task.local;
-    if (local.enabled()) worker.local.emplace(local, partition.tensors());
+    if (local.enabled()) worker.local.emplace(local, partition_.tensors());
   }
   cluster_.network().SetIdeal(true);
   cluster_.network().WatchBytes([this](bool to_server, uint64_t bytes) {
@@ -333,7 +333,7 @@ Step ServerRun::FinishedSteps() {
 
 void ServerRun::AddDecisions(RunResult& result) {
   std::optional<StatusReply> status;
-  cluster_.job(ServerId{0})->Status([&status](absl::StatusOr<StatusReply> reply) {
+  cluster_.job(ServerId{0})->Call(StatusRequest(), [&status](absl::StatusOr<StatusReply> reply) {
     status = *std::move(reply);
   });
   cluster_.RunUntil(absl::InfiniteDuration(), [&status] { return status.has_value(); });
@@ -415,24 +415,15 @@ absl::Status CheckSupported(const RunSpec& spec) {
 absl::StatusOr<RunResult> RunParameterServer(const RunSpec& spec, const MakeLearningTask& task,
                                              const RunControl& control) {
   RETURN_IF_ERROR(CheckSupported(spec));
-  const JobSpec& job = spec.job;
-  ASSIGN_OR_RETURN(const std::unique_ptr<TaskPool> pool, TaskPool::Make(task, control.threads));
-  std::vector<TensorShape> tensors = pool->own().tensors();
-  RETURN_IF_ERROR(PlaceTensors(job.AllGroups(), tensors));
-  ASSIGN_OR_RETURN(const Partition partition,
-                   Partition::Make(std::move(tensors), job.shard_size, job.server_count));
-  ASSIGN_OR_RETURN(const ComputeTimes times,
-                   ComputeTimes::Make(spec.machines.compute(), spec.folder, job.task.seed));
-  if (!job.push.adaptive.has_value()) {
-    return ServerRun(spec, control, partition, times, *pool, "").Run();
-  }
+  ASSIGN_OR_RETURN(const RunParts parts, MakeRunParts(spec, task, control.threads));
+  if (!spec.job.push.adaptive.has_value()) return ServerRun(spec, control, parts, "").Run();
   // All processes return to checkpoints: those of the servers are on simulated disks.
   RunSpec durable = spec;
   durable.job.recovery.durability = Durability::kCheckpoint;
   std::error_code error;  // of a missing folder, which Make reports
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder,
                    TempDir::Make(std::filesystem::temp_directory_path(error).string()));
-  return ServerRun(durable, control, partition, times, *pool, folder->path()).Run();
+  return ServerRun(durable, control, parts, folder->path()).Run();
 }
 
 }  // namespace thinwire::lab

@@ -11,8 +11,8 @@
 #include "client/replica/host_parameters.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/spec/place_tensors.h"
 #include "experiments/cluster/compute_times.h"
+#include "experiments/cluster/run_parts.h"
 #include "experiments/cluster/run_recorder.h"
 #include "experiments/cluster/task_pool.h"
 #include "experiments/replay/readable_values.h"
@@ -31,17 +31,17 @@ constexpr Incarnation kIncarnation{1};
 class Turns {
  public:
   // The arguments must outlive this object.
-  Turns(const RunSpec& spec, const RunControl& control, const Partition& partition,
-        const std::vector<GroupUpdate>& updates, const ComputeTimes& times, TaskPool& pool)
+  Turns(const RunSpec& spec, const RunControl& control, const RunParts& parts,
+        const std::vector<GroupUpdate>& updates)
       : spec_(spec),
         control_(control),
-        partition_(partition),
+        partition_(parts.partition),
         updates_(updates),
-        times_(times),
-        pool_(pool),
+        times_(parts.times),
+        pool_(*parts.pool),
         worker_count_(spec.job.rule.workers),
         staleness_(spec.machines.imposed_staleness()),
-        turn_count_(pool.own().steps() * worker_count_),
+        turn_count_(pool_.own().steps() * worker_count_),
         form_(spec.job.publish.has_value() ? ReadForm::Published() : spec.job.pull_codec) {}
   ~Turns() {
     // Threads of the pool may still use the workers.
@@ -243,16 +243,10 @@ absl::StatusOr<RunResult> Turns::Run() {
 absl::StatusOr<RunResult> RunImposedStaleness(const RunSpec& spec, const MakeLearningTask& task,
                                               const RunControl& control) {
   RETURN_IF_ERROR(CheckSupported(spec));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TaskPool> pool, TaskPool::Make(task, control.threads));
-  std::vector<TensorShape> tensors = pool->own().tensors();
-  RETURN_IF_ERROR(PlaceTensors(spec.job.AllGroups(), tensors));
-  ASSIGN_OR_RETURN(const Partition partition,
-                   Partition::Make(std::move(tensors), spec.job.shard_size, spec.job.server_count));
+  ASSIGN_OR_RETURN(const RunParts parts, MakeRunParts(spec, task, control.threads));
   ASSIGN_OR_RETURN(const std::vector<GroupUpdate> updates,
                    MakeGroupUpdates(spec.job.AllGroups(), spec.job.schedule));
-  ASSIGN_OR_RETURN(const ComputeTimes times,
-                   ComputeTimes::Make(spec.machines.compute(), spec.folder, spec.job.task.seed));
-  Turns turns(spec, control, partition, updates, times, *pool);
+  Turns turns(spec, control, parts, updates);
   RETURN_IF_ERROR(turns.Prepare());
   return turns.Run();
 }

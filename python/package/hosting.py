@@ -45,7 +45,7 @@ class HostedServers:
                 f"THINWIRE_INSECURE=1 in a network that nobody else reaches, got neither for {host})"
             )
         self._group: subprocess.Popen[str] | None = None
-        self._worker_count = int(os.environ["WORLD_SIZE"])
+        self._worker_count = int(os.environ["WORLD_SIZE"]) // process.processes
         self._store = _job_store()
         if os.environ["RANK"] == "0":
             servers: dict[str, Any] = {"start": time.time_ns(), "ports": []}

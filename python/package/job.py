@@ -28,6 +28,7 @@ class Process(NamedTuple):
     credentials: str
     insecure: bool
     state_dir: str
+    processes: int  # that are one worker together
 
 
 _process: Process | None = None  # None before init()
@@ -36,7 +37,7 @@ _stop_ends_process = False
 
 
 def init(worker: int | None = None, addresses: str | None = None, config: str | None = None,
-         credentials: str | None = None, insecure: bool | None = None, state_dir: str | None = None) -> None:
+         credentials: str | None = None, insecure: bool | None = None, state_dir: str | None = None, processes: int = 1) -> None:
     """Sets the settings of this process. An argument that is None has the value of its environment variable.
 
     In the main thread, also handles SIGTERM unless the program does: the worker leaves after its step (docs/python.md).
@@ -50,10 +51,15 @@ def init(worker: int | None = None, addresses: str | None = None, config: str | 
       credentials: the folder with ca.pem, cert.pem and key.pem. THINWIRE_CREDENTIALS; none: plaintext.
       insecure: allows plaintext to servers on other machines. THINWIRE_INSECURE.
       state_dir: the folder in which the worker keeps its residuals. THINWIRE_STATE_DIR.
+      processes: the number of processes that are one worker together (local_group). RANK and WORLD_SIZE count processes.
     """
     global _process
+    if not isinstance(processes, int) or processes < 1:
+        raise Error(f"processes: wrong value (expected a whole number from 1, got {processes!r})")
+    if int(os.environ.get("WORLD_SIZE", processes)) % processes:
+        raise Error(f"processes: does not divide WORLD_SIZE (expected a divisor of {os.environ['WORLD_SIZE']}, got {processes})")
     if worker is None:
-        worker = _number("THINWIRE_WORKER" if "THINWIRE_WORKER" in os.environ else "RANK", 0)
+        worker = _number("THINWIRE_WORKER", 0) if "THINWIRE_WORKER" in os.environ else _number("RANK", 0) // processes
     if not isinstance(worker, int) or worker < 0:
         raise Error(f"worker: wrong value (expected a whole number from 0, got {worker!r})")
     if insecure is None:
@@ -65,6 +71,7 @@ def init(worker: int | None = None, addresses: str | None = None, config: str | 
         credentials=_given(credentials, "THINWIRE_CREDENTIALS"),
         insecure=insecure,
         state_dir=_given(state_dir, "THINWIRE_STATE_DIR"),
+        processes=processes,
     )
     # A program with a handler of its own keeps it.
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
@@ -82,10 +89,10 @@ def world_size() -> int:
     1 if there are none. The argument `workers` of an optimizer is not known here. `live` of an optimizer has the workers that
     are there at the moment. Errors: Error before init(), and for a wrong number or job file.
     """
-    config = process("world_size()").config
+    own = process("world_size()")
     if "THINWIRE_WORKERS" in os.environ:
         return _number("THINWIRE_WORKERS", 1)
-    return _client.file_workers(config) if config else _number("WORLD_SIZE", 1)
+    return _client.file_workers(own.config) if own.config else max(1, _number("WORLD_SIZE", 1) // own.processes)
 
 
 # --- the rest is for the package ---
@@ -125,7 +132,7 @@ def settings(arguments: Mapping[str, Any]) -> list[Setting]:
         if own.addresses:
             found.append(("servers", [str(own.addresses.count(",") + 1)], "addresses"))
         if "WORLD_SIZE" in os.environ:
-            found.append(("workers", [os.environ["WORLD_SIZE"]], "WORLD_SIZE"))
+            found.append(("workers", [str(_number("WORLD_SIZE", 1) // own.processes)], "WORLD_SIZE"))
     for name in _client.setting_names():
         variable = "THINWIRE_" + name.upper()
         if variable in os.environ:

@@ -12,15 +12,17 @@ Ctrl-C.
 import argparse
 import os
 import signal
-import socket
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from typing import NoReturn
 
 from thinwire import _client
 from thinwire.processes import POLL_SECONDS, Processes, end_text, server_program
 
+_JOB_FILE = "job.textproto"
+_ADDRESSES_FILE = "addresses"
 _USAGE = 64  # as all programs of thinwire (docs/configuration.md)
 
 
@@ -65,50 +67,57 @@ def _settings() -> list[str]:
     return [name for name in _client.setting_names() if name not in ("workers", "servers")]
 
 
-def _free_addresses(count: int) -> list[str]:
-    """Returns addresses with ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
-    for s in sockets:
-        s.close()
-    return addresses
-
-
-def _environment(arguments: argparse.Namespace, addresses: list[str]) -> dict[str, str]:
+def _environment(arguments: argparse.Namespace, folder: str) -> dict[str, str]:
     """Returns the environment of the workers."""
     environment = dict(os.environ)
     for name in ("workers", "servers", "config", "state_dir", *_settings()):
         value = getattr(arguments, name)
         if value is not None:
             environment["THINWIRE_" + name.upper()] = str(value)
-    environment["THINWIRE_ADDRESSES"] = ",".join(addresses)
+    environment["THINWIRE_ADDRESSES_FILE"] = os.path.join(folder, _ADDRESSES_FILE)
     environment["PYTHONUNBUFFERED"] = "1"
     environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // arguments.workers)))
     return environment
 
 
-def _run(arguments: argparse.Namespace, processes: Processes, folder: str) -> int:
-    """Starts all processes and returns the exit code of the command."""
+def _start_servers(arguments: argparse.Namespace, program: str, processes: Processes, listening: Mapping[str, str],
+                   folder: str) -> None:
+    """Starts the servers that can start, each on a free port: server 0, which calls the others, when those listen.
+
+    LISTENING has the addresses of the servers that listen, by name, and does not change during this call. When all do, the
+    workers get their addresses.
+    """
+    names = [f"server {number}" for number in range(arguments.servers)]
+    addresses = [listening.get(name, "127.0.0.1:0") for name in names]
+    for number, name in enumerate(names):
+        if processes.is_started(name) or (number == 0 and not all(other in listening for other in names[1:])):
+            continue
+        command = [program, "--config", os.path.join(folder, _JOB_FILE), "--server", str(number), "--listen", "127.0.0.1:0"]
+        if number == 0:
+            command += ["--addresses", ",".join(addresses)]
+        if arguments.state_dir:
+            command += ["--state_dir", arguments.state_dir]
+        processes.start(name, command)
+    path = os.path.join(folder, _ADDRESSES_FILE)
+    if all(name in listening for name in names) and not os.path.exists(path):
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
+            file.write(",".join(addresses))
+        os.replace(path + ".tmp", path)
+
+
+def _run(arguments: argparse.Namespace, processes: Processes, listening: dict[str, str], folder: str) -> int:
+    """Starts all processes and returns the exit code of the command. PROCESSES add the servers that listen to LISTENING."""
     program = arguments.server_program or server_program()
-    addresses = _free_addresses(arguments.servers)
-    job_file = os.path.join(folder, "job.textproto")
-    environment = _environment(arguments, addresses)
+    job_file = os.path.join(folder, _JOB_FILE)
+    environment = _environment(arguments, folder)
     for number in range(arguments.workers):
         own = dict(environment, THINWIRE_WORKER=str(number))
         if number == 0:
             own["THINWIRE_WRITE_JOB"] = job_file
         processes.start(f"worker {number}", [sys.executable, arguments.script, *arguments.arguments], own)
-    started = False
     while not processes.ended("worker"):
-        if not started and os.path.exists(job_file):
-            for number in range(arguments.servers):
-                command = [program, "--config", job_file, "--server", str(number), "--addresses", ",".join(addresses)]
-                if arguments.state_dir:
-                    command += ["--state_dir", arguments.state_dir]
-                processes.start(f"server {number}", command)
-            started = True
+        if os.path.exists(job_file):
+            _start_servers(arguments, program, processes, dict(listening), folder)
         if processes.failures():
             break
         time.sleep(POLL_SECONDS)
@@ -120,18 +129,21 @@ def _run(arguments: argparse.Namespace, processes: Processes, folder: str) -> in
     return code if code > 0 else 128 - code
 
 
-def _show(name: str, line: str) -> None:
-    print(f"{name}: {line}", flush=True)
-
-
 def main() -> None:
     arguments = _parse()
     # Ends the processes after SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    processes = Processes(_show)
+    listening: dict[str, str] = {}
+
+    def receive(name: str, line: str) -> None:
+        print(f"{name}: {line}", flush=True)
+        if name.startswith("server ") and line.startswith("listening "):
+            listening[name] = line.removeprefix("listening ")
+
+    processes = Processes(receive)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            code = _run(arguments, processes, folder)
+            code = _run(arguments, processes, listening, folder)
         except _client.Error as error:
             sys.exit(f"launch: {error}")
         except KeyboardInterrupt:

@@ -1,10 +1,12 @@
 """ModelWorker: a worker whose tensors are the trainable parameters of a PyTorch model."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 
-from thinwire._client import Error
+from thinwire._client import Client, Error
+from thinwire.local_group import GroupClient
 from thinwire.sampler import ElasticSampler
 from thinwire.worker import Floats, JobWorker
 
@@ -25,9 +27,15 @@ def trainable_parameters(model: torch.nn.Module) -> dict[str, torch.nn.Parameter
     return parameters
 
 
+def fits_the_replica(parameter: torch.Tensor) -> bool:
+    """Returns whether PARAMETER can have the client's memory: contiguous fp32 values of the host."""
+    return parameter.dtype == torch.float32 and parameter.device.type == "cpu" and parameter.is_contiguous()
+
+
 def host_values(tensor: torch.Tensor) -> Floats:
     """Returns the values of TENSOR as a contiguous fp32 array of the host, which is the tensor's memory if that has this form."""
-    values: Floats = tensor.detach().to("cpu", torch.float32).contiguous().numpy()
+    tensor = tensor.detach()
+    values: Floats = (tensor if fits_the_replica(tensor) else tensor.to("cpu", torch.float32).contiguous()).numpy()
     return values
 
 
@@ -35,11 +43,22 @@ class ModelWorker(JobWorker):
     """A JobWorker for the trainable parameters of a model."""
 
     def __init__(self, model: torch.nn.Module, optimizer: str | None, learning_rate: float | None, steps: int,
-                 examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None, batch_count: int = 1):
-        """MODEL has trainable parameters of fp32, bf16 or fp16. The other arguments are those of JobWorker."""
+                 examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None, batch_count: int = 1,
+                 local_group: Any = None):
+        """MODEL has trainable parameters of fp32, bf16 or fp16. LOCAL_GROUP: the processes of the worker.
+
+        The other arguments are those of JobWorker.
+        """
         parameters = trainable_parameters(model)
-        super().__init__({name: p.shape for name, p in parameters.items()}, optimizer, learning_rate, steps, examples, settings,
-                         sampler, batch_count)
+        shapes = {name: list(p.shape) for name, p in parameters.items()}
+        self._group_client: GroupClient | None = None
+
+        def wrap_client(make: Callable[[], Client]) -> Client:
+            self._group_client = GroupClient(local_group, list(shapes.values()), make)
+            return cast(Client, self._group_client)
+
+        super().__init__(shapes, optimizer, learning_rate, steps, examples, settings, sampler, batch_count,
+                         None if local_group is None else wrap_client)
         self._model = model
         self._names = list(parameters)
         self._parameters = list(parameters.values())
@@ -56,6 +75,10 @@ class ModelWorker(JobWorker):
         return self._by_name(self._client.read_averages())
 
     # --- the rest is for subclasses ---
+
+    def _stop_requested(self) -> bool:
+        # The processes of a group leave together: those that have not received the signal, too.
+        return super()._stop_requested() if self._group_client is None else bool(self._group_client.stop_requested)
 
     def _by_name(self, arrays: list[Floats]) -> dict[str, torch.Tensor]:
         return {name: torch.from_numpy(array) for name, array in zip(self._names, arrays)}

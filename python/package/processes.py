@@ -75,6 +75,10 @@ class Processes:
                 self._tails[name].append(line.rstrip("\n"))
                 self._receive(name, line.rstrip("\n"))
 
+    def is_started(self, name: str) -> bool:
+        """Returns whether start() was called with NAME."""
+        return name in self._processes
+
     def failures(self) -> list[tuple[str, int]]:
         """Returns the names and the return codes of the processes that have failed."""
         return [(name, process.returncode) for name, process in self._processes.items() if process.poll()]

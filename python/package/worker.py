@@ -4,7 +4,7 @@ import math
 import sys
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -35,7 +35,10 @@ def _leave(client: _client.Client, servers: hosting.HostedServers | None) -> Non
         if client.in_step:
             print("thinwire: the process ends within a step, so other workers wait for its lease", file=sys.stderr)
         elif client.joined:
-            client.save_state()
+            try:
+                client.save_state()
+            except Error as error:  # such as a full disk: the other workers need not wait for the lease
+                print(f"thinwire: state not saved: {error}", file=sys.stderr)
             client.leave()
             left = True
     except Error as error:
@@ -54,10 +57,11 @@ class JobWorker:
 
     def __init__(self, tensors: Mapping[str, Sequence[int]], optimizer: str | None, learning_rate: float | None,
                  steps: int, examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None,
-                 batch_count: int = 1):
+                 batch_count: int = 1, wrap_client: Callable[[Callable[[], _client.Client]], _client.Client] | None = None):
         """Makes the client of TENSORS, which are shapes by name.
 
-        BATCH_COUNT is the number of batches in a step of the servers. The other arguments are those of DistributedOptimizer.
+        BATCH_COUNT is the number of batches in a step of the servers. WRAP_CLIENT(make) returns another object with the calls of
+        the client that make() returns. The other arguments are those of DistributedOptimizer.
         The caller calls _join() next, and _follow_deals() at the end.
         """
         process = job.process(type(self).__name__)
@@ -71,20 +75,22 @@ class JobWorker:
         self._sampler = sampler
         self._shapes = {name: list(shape) for name, shape in tensors.items()}
         job_settings = job.settings(settings)
-        job.offer_job(job_settings)
-        process = process._replace(addresses=job.await_addresses())
-        servers = None
-        if not process.addresses and hosting.is_available():
-            servers = hosting.HostedServers(_client.job_text(process.config, job_settings), process)
-            process = process._replace(addresses=servers.addresses)
-        self._client = _client.Client(
-            settings=job_settings,
-            tensors=list(self._shapes.items()),
-            planned_steps=steps,
-            examples=self.examples * batch_count,
-            task="" if sampler is None else sampler.task(batch_count),
-            **process._asdict(),
-        )
+        servers: hosting.HostedServers | None = None
+
+        def make_client() -> _client.Client:
+            nonlocal process, servers
+            job.offer_job(job_settings)
+            process = process._replace(addresses=job.await_addresses())
+            if not process.addresses and hosting.is_available():
+                servers = hosting.HostedServers(_client.job_text(process.config, job_settings), process)
+                process = process._replace(addresses=servers.addresses)
+            own = process._asdict()
+            own.pop("processes")
+            return _client.Client(
+                settings=job_settings, tensors=list(self._shapes.items()), planned_steps=steps,
+                examples=self.examples * batch_count, task="" if sampler is None else sampler.task(batch_count), **own)
+
+        self._client = make_client() if wrap_client is None else wrap_client(make_client)
         if self._client.holds_average != self._takes_average:
             raise Error(f"optimizer: average is only valid with GradientAverage (expected an optimizer that updates "
                         f"parameters, got average with {type(self).__name__})")
@@ -167,6 +173,10 @@ class JobWorker:
         self._watch_divergence()
         self._leave_if_asked()
 
+    def _wait_parameters(self) -> None:
+        """Waits until the next parameters are in the replica, unless a subclass waits later. Called at the end of a step."""
+        self._client.wait_all()
+
     def _take_parameters(self) -> None:
         """Makes the replica's new parameters those of the model."""
         raise NotImplementedError
@@ -177,6 +187,7 @@ class JobWorker:
             try:
                 if self._sampler.begin(self._step, self._client):
                     return
+                self._client.wait_all()
             except RolledBack:
                 self._enter()
                 self._take_parameters()
@@ -205,13 +216,12 @@ class JobWorker:
         return not batch.void
 
     def _finish_step(self) -> None:
-        """Ends the step at the client, which then has the next parameters in the replica."""
+        """Ends the step at the client and calls _wait_parameters()."""
         try:
-            if self._drains:
-                self._client.end_step()
-                self._step = self._client.next_step()
-            else:
-                self._step = self._client.finish_step()
+            self._client.end_step()
+            self._step = self._client.next_step()
+            if not self._drains:
+                self._wait_parameters()
                 self._save_state_if_due()
         except RolledBack:
             self._enter()
@@ -226,10 +236,11 @@ class JobWorker:
 
         Errors: SystemExit, with the exit codes of docs/failures.md.
         """
-        if not job.stop_requested() and not self._client.retired:
+        if not self._stop_requested() and not self._client.retired:
             return
         try:
             if self._stop_step is None:
+                self._client.wait_all()  # stop() would end later waits for parameters
                 self._stop_step = self._step
                 self._client.stop()
                 self._choose_stop_step()
@@ -241,13 +252,16 @@ class JobWorker:
                 print(f"thinwire: leaves with a residual of L1 norm {lost:.6g} that no server has", file=sys.stderr)
         except Error as error:
             print(f"thinwire: leaves with an unknown residual: {error}", file=sys.stderr)
-        cause = "SIGTERM" if job.stop_requested() else "an operator removed this worker"
+        cause = "SIGTERM" if self._stop_requested() else "an operator removed this worker"
         print(f"thinwire: {cause}: worker {job.rank()} leaves before step {self._step}", file=sys.stderr)
         self.close()
-        raise SystemExit(job.STOPPED if job.stop_requested() else 0)
+        raise SystemExit(job.STOPPED if self._stop_requested() else 0)
+
+    def _stop_requested(self) -> bool:
+        return job.stop_requested()
 
     def _choose_stop_step(self) -> None:
-        if job.stop_requested() and job.process("close()").state_dir:
+        if self._stop_requested() and job.process("close()").state_dir:
             common = self._client.await_common_stop(_COMMON_STOP_SECONDS + self._step_seconds)
             if common is not None:
                 self._stop_step, self._keeps_residual = common, True
@@ -266,7 +280,7 @@ class JobWorker:
             print(f"thinwire: state not saved: {error}", file=sys.stderr)
 
     def _watch_divergence(self) -> None:
-        nonfinite = self._client.counters["nonfinite_gradients"]
+        nonfinite = self._client.nonfinite_gradients
         self._lost_steps = self._lost_steps + 1 if nonfinite > self._nonfinite else 0
         self._nonfinite = nonfinite
         if self._lost_steps >= _LOST_STEPS:

@@ -1,22 +1,20 @@
 // A saved job is the state of all servers of a job in a state directory: one folder per server.
 //
-//   DIR/server-0            the folder of server 0 (state_folder.h)
-//   DIR/server-0.new        a replacement that is being written
-//   DIR/server-0.before-1   the folder that replacement number 1 has moved aside
-//   DIR/replacement         exists while replacements take the places of the old folders
+//   DIR/server-0   the folder of server 0 (state_folder.h)
+//
+// job_replacement.h has further files in DIR, which replace the folders of all servers.
 #ifndef THINWIRE_SERVER_DURABLE_SAVED_JOB_H_
 #define THINWIRE_SERVER_DURABLE_SAVED_JOB_H_
 
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/files.h"
+#include "server/durable/job_replacement.h"
 
 namespace thinwire {
 
@@ -31,10 +29,10 @@ struct SavedJob {
 
 // Returns, by server number, the names of one checkpoint of each server of the job in DIR. In modes
 // sync and backup, these are the newest ones of one step and one generation. In ssp and async, each
-// is the newest of its server. A server without shards needs no checkpoint, and its name is "". Does
-// not look at event logs. Errors: NotFound if server 0 has no checkpoint; FailedPrecondition, with
-// the steps of each server, if the servers have no common step; DataLoss, with the file and the
-// cause, if a checkpoint is missing or damaged.
+// is the newest of its server. A server without shards needs no checkpoint, and its name is "".
+// Does not look at event logs. Errors: NotFound if server 0 has no checkpoint; FailedPrecondition,
+// with the steps of each server, if the servers have no common step; DataLoss, with the file and
+// the cause, if a checkpoint is missing or damaged.
 absl::StatusOr<std::vector<std::string>> ChooseCheckpoints(Files& files, const std::string& dir);
 
 // Reads the checkpoints of ChooseCheckpoints(). With an event log, each must be the newest of its
@@ -42,30 +40,6 @@ absl::StatusOr<std::vector<std::string>> ChooseCheckpoints(Files& files, const s
 // Errors: those of ChooseCheckpoints; Unavailable if a process uses a server's folder;
 // FailedPrecondition if an event log has newer events.
 absl::StatusOr<SavedJob> ReadSavedJob(Files& files, const std::string& dir);
-
-// The result of ReplaceSavedJob.
-struct Replacement {
-  uint64_t number = 0;  // the old folders are called server-N.before-NUMBER
-  bool moved = false;   // whether there were old folders
-};
-
-enum class Shards : uint8_t {
-  kOther,  // the job is divided into other shards than before
-  kSame,
-};
-
-// Replaces the state of all servers in DIR by SERVERS. The old folders are moved aside when the new
-// ones are durable, with other shards also the workers' folders DIR/worker-N, whose residuals
-// belong to the old shards. After a crash, DIR has either the old folders, and FinishReplacement does nothing, or
-// FinishReplacement makes the new ones take their places. Errors: those of the file system.
-// REQUIRES: DIR exists, and this process holds the locks of the servers' folders.
-absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,
-                                            std::span<const Checkpoint> servers,
-                                            Shards shards = Shards::kOther);
-
-// Completes a replacement that a crash interrupted. Errors: those of the file system. REQUIRES: no
-// process uses a server's folder in DIR.
-absl::Status FinishReplacement(Files& files, const std::string& dir);
 
 // The result of RestoreSavedJob.
 struct RestoredJob {

@@ -15,6 +15,7 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
 #include "server/durable/lead_file.h"
+#include "server/durable/job_replacement.h"
 #include "server/durable/log_record.h"
 #include "server/durable/reshard.h"
 #include "server/durable/testing/faulty_files.h"

@@ -60,7 +60,7 @@ class AutoRuleTest : public testing::Test {
   }
   StatusReply Status() {
     Pending<StatusReply> pending;
-    job_->Status(pending.done());
+    job_->Call(StatusRequest(), pending.done());
     return pending.Get().value();
   }
   // Returns the rule in force: "backup 1".
@@ -73,7 +73,7 @@ class AutoRuleTest : public testing::Test {
     request.mutable_consistency()->set_mode(Consistency::Mode::backup);
     request.mutable_consistency()->set_backup(backup);
     Pending<SetModeReply> pending;
-    job_->SetMode(request, pending.done());
+    job_->Call(request, pending.done());
     return pending.Get().status();
   }
 

@@ -108,7 +108,7 @@ class ClippingTest : public testing::Test {
   }
   StatusReply Status(uint32_t server) {
     Pending<StatusReply> pending;
-    jobs_[server]->Status(pending.done());
+    jobs_[server]->Call(StatusRequest(), pending.done());
     return pending.Get().value();
   }
   void Tick(uint32_t server) {
@@ -135,7 +135,7 @@ class ClippingTest : public testing::Test {
     request.set_incarnation(1);
     request.set_run(run_);
     Pending<LeaveReply> pending;
-    jobs_[server]->Leave(request, pending.done());
+    jobs_[server]->Call(request, pending.done());
     Status(server);  // ends behind the request
     return pending;
   }
@@ -148,7 +148,7 @@ class ClippingTest : public testing::Test {
   }
   absl::Status Clip(uint32_t server, const ClipRequest& request) {
     Pending<ClipReply> pending;
-    jobs_[server]->Clip(request, pending.done());
+    jobs_[server]->Call(request, pending.done());
     return pending.Get().status();
   }
   void SetReachable(uint32_t server, bool reachable) {
@@ -313,7 +313,7 @@ TEST_F(ClippingTest, AnotherModeIsRefused) {
   SetModeRequest request;
   request.mutable_consistency()->set_mode(Consistency::Mode::async);
   Pending<SetModeReply> pending;
-  jobs_[0]->SetMode(request, pending.done());
+  jobs_[0]->Call(request, pending.done());
   EXPECT_EQ(pending.Get().status().message(),
             "clip_norm: only valid with mode: sync (got mode: async)");
 }

@@ -46,7 +46,7 @@ class VirtualServer {
   }
   StatusReply Status() {
     Pending<StatusReply> pending(run_task_);
-    job_->Status(pending.done());
+    job_->Call(StatusRequest(), pending.done());
     return pending.Get().value();
   }
   void Stop() {

@@ -53,22 +53,18 @@ void SetRule(const Rule& rule, StatusReply& reply) {
   }
 }
 
-// Returns the reply without shards and workers.
-StatusReply ServerStatus(const StatusParts& parts) {
-  StatusReply reply;
-  reply.set_job(parts.identity.job);
-  reply.set_server(parts.identity.server.value);
-  reply.set_generation(parts.identity.generation.value);
-  reply.set_epoch(parts.identity.epoch.value);
-  reply.set_run(parts.identity.run.value);
-  reply.set_insecure(parts.insecure);
+// Adds everything except shards and workers to REPLY.
+void AddServer(const StatusParts& parts, StatusReply& reply) {
+  const JobIdentity& identity = parts.state.identity;
+  reply.set_job(identity.job);
+  reply.set_server(identity.server.value);
+  reply.set_generation(identity.generation.value);
+  reply.set_epoch(identity.epoch.value);
+  reply.set_run(identity.run.value);
   reply.set_sealed(parts.model.Get() != nullptr);
-  SetRule(parts.scaler.rule(), reply);
-  reply.set_target_workers(parts.scaler.target());
-  parts.deal_lead.FillIn(reply);
-  if (parts.precision != nullptr) parts.precision->FillIn(reply);
+  SetRule(parts.state.rule.rule(), reply);
+  reply.set_target_workers(parts.state.rule.target());
   parts.counters.FillIn(reply);
-  parts.checkpoints.FillIn(reply);
   reply.set_buffered_bytes(parts.frames.held_bytes());
   if (parts.journal.logs()) {
     const EventLog::Counts counts = parts.journal.counts();
@@ -76,7 +72,6 @@ StatusReply ServerStatus(const StatusParts& parts) {
     reply.set_log_bytes(counts.bytes);
     reply.set_log_commits(counts.commits);
   }
-  return reply;
 }
 
 // Adds the status of every shard to REPLY.
@@ -113,14 +108,14 @@ void AddWorkers(const std::vector<ShardReport>& reports, const Membership& membe
 
 }  // namespace
 
-void GatherStatus(const StatusParts& parts, Executor& control,
+void GatherStatus(const StatusParts& parts, Executor& control, StatusReply reply,
                   std::function<void(StatusReply)> done) {
-  StatusReply reply = ServerStatus(parts);
+  AddServer(parts, reply);
   const std::shared_ptr<const HostedModel> model = parts.model.Get();
   if (model == nullptr) return done(std::move(reply));
   model->FillIn(reply);
-  const auto report = [worker_count = parts.membership.worker_count()](const ShardHost& host,
-                                                                       const Shard& shard) {
+  const auto report = [worker_count = parts.state.membership.worker_count()](const ShardHost& host,
+                                                                             const Shard& shard) {
     return ReportOf(host, shard, worker_count);
   };
   model->ForAllShards<ShardReport>(
@@ -128,7 +123,7 @@ void GatherStatus(const StatusParts& parts, Executor& control,
                done = std::move(done)](std::vector<ShardReport> reports) {
         control.Post([parts, reply, done, reports = std::move(reports)]() mutable {
           AddShards(reports, reply);
-          AddWorkers(reports, parts.membership, parts.clock.Now(), reply);
+          AddWorkers(reports, parts.state.membership, parts.clock.Now(), reply);
           done(std::move(reply));
         });
       });

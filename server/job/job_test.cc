@@ -70,7 +70,7 @@ class JobTest : public testing::Test {
     request.set_incarnation(incarnation);
     request.set_epoch(kEpoch.value);
     Pending<HeartbeatReply> pending;
-    job_->Heartbeat(request, pending.done());
+    job_->Call(request, pending.done());
     return pending.Get().value();
   }
   absl::Status Leave(uint32_t worker, uint64_t incarnation) {
@@ -78,19 +78,19 @@ class JobTest : public testing::Test {
     request.set_worker(worker);
     request.set_incarnation(incarnation);
     Pending<LeaveReply> pending;
-    job_->Leave(request, pending.done());
+    job_->Call(request, pending.done());
     return pending.Get().status();
   }
   absl::Status Drain(std::optional<uint32_t> worker) {
     DrainRequest request;
     if (worker.has_value()) request.set_worker(*worker);
     Pending<DrainReply> pending;
-    job_->Drain(request, pending.done());
+    job_->Call(request, pending.done());
     return pending.Get().status();
   }
   StatusReply Status() {
     Pending<StatusReply> pending;
-    job_->Status(pending.done());
+    job_->Call(StatusRequest(), pending.done());
     return pending.Get().value();
   }
   // Advances the clock after the job has handled all messages that were sent.

@@ -20,7 +20,7 @@
 #include "server/job/job.h"
 #include "server/job/job_threads.h"
 #include "server/job/testing/test_stream.h"
-#include "server/job/worker_tokens.h"
+#include "server/protocols/membership/worker_tokens.h"
 
 namespace thinwire {
 namespace {
@@ -147,14 +147,14 @@ class RecoveryTest : public testing::Test {
   }
   StatusReply Status() {
     Pending<StatusReply> pending;
-    job_->Status(pending.done());
+    job_->Call(StatusRequest(), pending.done());
     return pending.Get().value();
   }
   absl::StatusOr<ScaleReply> Scale(uint32_t workers) {
     ScaleRequest request;
     request.set_workers(workers);
     Pending<ScaleReply> pending;
-    job_->Scale(request, pending.done());
+    job_->Call(request, pending.done());
     return pending.Get();
   }
   absl::StatusOr<SetModeReply> SetMode(Consistency::Mode::Value mode) {
@@ -162,7 +162,7 @@ class RecoveryTest : public testing::Test {
     request.mutable_consistency()->set_mode(mode);
     if (mode == Consistency::Mode::backup) request.mutable_consistency()->set_backup(1);
     Pending<SetModeReply> pending;
-    job_->SetMode(request, pending.done());
+    job_->Call(request, pending.done());
     return pending.Get();
   }
   // Returns whether a process of a worker is told to leave.
@@ -171,7 +171,7 @@ class RecoveryTest : public testing::Test {
     request.set_worker(worker);
     request.set_incarnation(incarnation);
     Pending<HeartbeatReply> pending;
-    job_->Heartbeat(request, pending.done());
+    job_->Call(request, pending.done());
     return pending.Get()->retired();
   }
   // Returns the bytes of all masters and their averages.
@@ -251,7 +251,7 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
     stated.set_epoch(starts_);
     stated.set_dealt_until(dealt_until);
     Pending<HeartbeatReply> pending;
-    job_->Heartbeat(stated, pending.done());
+    job_->Call(stated, pending.done());
     return pending.Get().value();
   };
   HeartbeatReply reply;
@@ -385,7 +385,7 @@ TEST_F(RecoveryTest, ADrainGoesOnAfterAKillBeforeTheWorkerHasLeft) {
   DrainRequest request;
   request.set_worker(1);
   Pending<DrainReply> drained;
-  job_->Drain(request, drained.done());
+  job_->Call(request, drained.done());
   ASSERT_TRUE(drained.Get().ok());
   Kill();
 

@@ -33,7 +33,7 @@
 #include "server/job/testing/test_stream.h"
 #include "server/protocols/checkpoints/rollback_plan.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/membership/membership.h"
+#include "server/protocols/state/membership.h"
 
 namespace thinwire {
 namespace {
@@ -165,7 +165,7 @@ class RollbackTest : public testing::Test {
 
   StatusReply Status(uint32_t s) {
     Pending<StatusReply> pending(run_task_);
-    servers_[s]->job->Status(pending.done());
+    servers_[s]->job->Call(StatusRequest(), pending.done());
     return pending.Get().value();
   }
   // Returns the mode that server S follows, or the one that it will follow.
@@ -176,7 +176,7 @@ class RollbackTest : public testing::Test {
   // Changes the mode at the lead.
   absl::StatusOr<SetModeReply> SetMode(const SetModeRequest& request) {
     Pending<SetModeReply> change(run_task_);
-    servers_[0]->job->SetMode(request, change.done());
+    servers_[0]->job->Call(request, change.done());
     return change.Get();
   }
   // Returns the tasks that run next: those that are due, else those of a disk; null if there are
@@ -260,7 +260,7 @@ class RollbackTest : public testing::Test {
   }
   std::optional<uint64_t> AnnouncedStep() {
     Pending<HeartbeatReply> pending(run_task_);
-    servers_[0]->job->Heartbeat(HeartbeatRequest(), pending.done());
+    servers_[0]->job->Call(HeartbeatRequest(), pending.done());
     const HeartbeatReply reply = pending.Get().value();
     return reply.has_checkpoint_step() ? std::optional(reply.checkpoint_step()) : std::nullopt;
   }
@@ -290,7 +290,7 @@ class RollbackTest : public testing::Test {
     SaveCheckpointRequest request;
     request.set_seconds(seconds);
     Pending<SaveCheckpointReply> pending(run_task_);
-    servers_[s]->job->SaveCheckpoint(request, pending.done());
+    servers_[s]->job->Call(request, pending.done());
     return pending;
   }
   absl::StatusOr<SaveCheckpointReply> Save() {
@@ -303,7 +303,7 @@ class RollbackTest : public testing::Test {
     RestoreCheckpointRequest request;
     request.set_step(step);
     Pending<RestoreCheckpointReply> pending(run_task_);
-    servers_[s]->job->RestoreCheckpoint(request, pending.done());
+    servers_[s]->job->Call(request, pending.done());
     TickUntil([&] { return pending.ready(); });
     return pending.Get();
   }
@@ -348,7 +348,7 @@ class RollbackTest : public testing::Test {
     request.set_incarnation(worker.incarnation);
     request.set_run(run_);
     Pending<LeaveReply> pending(run_task_);
-    servers_[s]->job->Leave(request, pending.done());
+    servers_[s]->job->Call(request, pending.done());
     ASSERT_TRUE(pending.Get().ok());
   }
   void Leave(Worker& worker) {
@@ -1085,7 +1085,7 @@ TEST_F(RollbackTest, AfterARollbackANewWorkerIsDealtExamplesSoon) {
     request.set_epoch(epoch);
     request.set_dealt_until(dealt_until);
     Pending<HeartbeatReply> reply(run_task_);
-    servers_[0]->job->Heartbeat(request, reply.done());
+    servers_[0]->job->Call(request, reply.done());
     return reply.Get().value();
   };
   const uint64_t earlier_epoch = servers_[0]->epoch;
@@ -1099,7 +1099,7 @@ TEST_F(RollbackTest, AfterARollbackANewWorkerIsDealtExamplesSoon) {
   ScaleRequest scale;
   scale.set_workers(2);
   Pending<ScaleReply> scaled(run_task_);
-  servers_[0]->job->Scale(scale, scaled.done());
+  servers_[0]->job->Call(scale, scaled.done());
   ASSERT_TRUE(scaled.Get().ok());
   JoinAll(w1_);
   TickUntil([&] { return heartbeat(servers_[0]->epoch, 0).deals_size() > 0; });
@@ -1151,12 +1151,12 @@ TEST_F(RollbackTest, ALeadForgetsNoReductionAndNoDrain) {
     DrainRequest drain;
     drain.set_worker(0);
     Pending<DrainReply> drained(run_task_);
-    servers_[0]->job->Drain(drain, drained.done());
+    servers_[0]->job->Call(drain, drained.done());
     ASSERT_TRUE(drained.Get().ok());
     ScaleRequest scale;
     scale.set_workers(1);
     Pending<ScaleReply> scaled(run_task_);
-    servers_[0]->job->Scale(scale, scaled.done());
+    servers_[0]->job->Call(scale, scaled.done());
     ASSERT_TRUE(scaled.Get().ok());
     Kill(0);
     ASSERT_TRUE(StartServer(0).ok());
@@ -1167,7 +1167,7 @@ TEST_F(RollbackTest, ALeadForgetsNoReductionAndNoDrain) {
       request.set_worker(worker->number);
       request.set_incarnation(worker->incarnation);
       Pending<HeartbeatReply> reply(run_task_);
-      servers_[0]->job->Heartbeat(request, reply.done());
+      servers_[0]->job->Call(request, reply.done());
       EXPECT_TRUE(reply.Get()->retired()) << rule << ", worker " << worker->number;
     }
   }
@@ -1181,18 +1181,18 @@ TEST_F(RollbackTest, AReductionAndADrainThatCannotBeStoredAreRefused) {
   DrainRequest drain;
   Pending<DrainReply> drained(run_task_);
   drain.set_worker(0);
-  servers_[0]->job->Drain(drain, drained.done());
+  servers_[0]->job->Call(drain, drained.done());
   EXPECT_TRUE(absl::IsResourceExhausted(drained.Get().status()));
   ScaleRequest scale;
   scale.set_workers(1);
   Pending<ScaleReply> scaled(run_task_);
-  servers_[0]->job->Scale(scale, scaled.done());
+  servers_[0]->job->Call(scale, scaled.done());
   EXPECT_TRUE(absl::IsResourceExhausted(scaled.Get().status()));
   EXPECT_EQ(Status(0).target_workers(), 2u);
   HeartbeatRequest request;
   request.set_incarnation(w0_.incarnation);
   Pending<HeartbeatReply> reply(run_task_);
-  servers_[0]->job->Heartbeat(request, reply.done());
+  servers_[0]->job->Call(request, reply.done());
   EXPECT_FALSE(reply.Get()->retired());
 }
 
@@ -1532,7 +1532,7 @@ TEST_F(RollbackTest, ALeadThatIsKilledWithinAReturnCompletesIt) {
   RestoreCheckpointRequest request;
   request.set_step(first);
   Pending<RestoreCheckpointReply> pending(run_task_);
-  servers_[0]->job->RestoreCheckpoint(request, pending.done());
+  servers_[0]->job->Call(request, pending.done());
   for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted; ++i) RunTicks(1);
   ASSERT_TRUE(servers_[0]->restart_wanted);
   EXPECT_TRUE(pending.Get().ok());
@@ -1587,7 +1587,7 @@ TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpoint
   follow.set_generation(1);
   follow.set_checkpoint_step(step);
   Pending<FollowReply> followed(run_task_);
-  servers_[1]->job->Follow(follow, followed.done());
+  servers_[1]->job->Call(follow, followed.done());
   EXPECT_EQ(followed.Get().status().message(),
             "generation: an older one (expected at least 2, got 1)");
   RollbackRequest order;
@@ -1596,7 +1596,7 @@ TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpoint
   order.set_generation(2);
   order.set_step(step);
   Pending<RollbackReply> ordered(run_task_);
-  servers_[1]->job->Rollback(order, ordered.done());
+  servers_[1]->job->Call(order, ordered.done());
   EXPECT_EQ(ordered.Get().status().code(), absl::StatusCode::kFailedPrecondition);
 
   // The old lead refuses pushes of the new generation.

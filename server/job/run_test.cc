@@ -18,7 +18,7 @@
 #include "server/job/job_threads.h"
 #include "server/job/testing/direct_peers.h"
 #include "server/job/testing/test_stream.h"
-#include "server/protocols/membership/admission.h"
+#include "server/protocols/membership/admission_lead.h"
 
 namespace thinwire {
 namespace {
@@ -99,7 +99,7 @@ class RunTest : public testing::Test {
     request.set_incarnation(incarnation);
     request.set_epoch(EpochOf(server));
     Pending<HeartbeatReply> pending;
-    jobs_[server]->Heartbeat(request, pending.done());
+    jobs_[server]->Call(request, pending.done());
     return pending.Get().value();
   }
   absl::Status Leave(uint32_t server, uint32_t worker, uint64_t incarnation, uint64_t run) {
@@ -108,12 +108,12 @@ class RunTest : public testing::Test {
     request.set_incarnation(incarnation);
     request.set_run(run);
     Pending<LeaveReply> pending;
-    jobs_[server]->Leave(request, pending.done());
+    jobs_[server]->Call(request, pending.done());
     return pending.Get().status();
   }
   StatusReply Status(uint32_t server) {
     Pending<StatusReply> pending;
-    jobs_[server]->Status(pending.done());
+    jobs_[server]->Call(StatusRequest(), pending.done());
     return pending.Get().value();
   }
   uint64_t EpochOf(uint32_t server) { return Status(server).epoch(); }
@@ -232,7 +232,7 @@ TEST_F(RunTest, AnUnreachableServerIsNamedAndTheNumberIsFree) {
   Pending<JoinReply> pending;
   StartJoin(0, RequestOf(0), pending);
   Status(0);  // replies after the lead has received the Join
-  AdvanceAndTickLead(Admission::kPatience + absl::Seconds(1));
+  AdvanceAndTickLead(AdmissionLead::kPatience + absl::Seconds(1));
   EXPECT_EQ(pending.Get().status(),
             absl::UnavailableError("server 0 cannot reach server 2 (in process): unreachable"));
   SetReachable(2, true);
@@ -314,7 +314,7 @@ TEST_F(RunTest, OnlyTheNewestRuleOfTheLeadOfThisRunIsFollowed) {
     request.mutable_consistency()->set_workers(4);
     request.mutable_consistency()->set_slack(slack);
     Pending<SetModeReply> pending;
-    jobs_[server]->SetMode(request, pending.done());
+    jobs_[server]->Call(request, pending.done());
     return pending.Get().status();
   };
   EXPECT_EQ(set_slack(0, 0, 0, 1), absl::OkStatus()) << "of an operator";
@@ -341,7 +341,7 @@ TEST_F(RunTest, AnAdmissionMeantForAnotherServerIsRefused) {
   request.set_incarnation(1);
   const auto admit = [this](uint32_t server, const AdmitRequest& r) {
     Pending<AdmitReply> pending;
-    jobs_[server]->Admit(r, pending.done());
+    jobs_[server]->Call(r, pending.done());
     return pending.Get().status().code();
   };
   EXPECT_EQ(admit(1, request), absl::StatusCode::kInvalidArgument);

@@ -5,39 +5,52 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "proto/control.pb.h"
+#include "proto/control_rpc.h"
 
 namespace thinwire {
+
+// A call of another server. DONE is called once, on any thread. Errors: gRPC's status codes.
+template <typename Request>
+struct PeerCall {
+  Request request;
+  std::function<void(absl::StatusOr<ReplyTo<Request>>)> done;
+};
+
+using AnyPeerCall = LeadRpcs<PeerCall>;
+
+// Returns the time for which a server may work on a request, beyond a few seconds.
+template <typename Request>
+absl::Duration WorkTime(const Request&) {
+  return absl::ZeroDuration();
+}
+inline absl::Duration WorkTime(const SaveCheckpointRequest& request) {
+  return absl::Seconds(request.seconds());
+}
 
 // Thread-safe.
 class Peers {
  public:
-  using AdmitDone = std::function<void(absl::StatusOr<AdmitReply>)>;
-  using SetModeDone = std::function<void(absl::StatusOr<SetModeReply>)>;
-  using FollowDone = std::function<void(absl::StatusOr<FollowReply>)>;
-  using RollbackDone = std::function<void(absl::StatusOr<RollbackReply>)>;
-  using SaveDone = std::function<void(absl::StatusOr<SaveCheckpointReply>)>;
-  using ClipDone = std::function<void(absl::StatusOr<ClipReply>)>;
-
-  // Ends all calls. No DONE runs after the destructor has returned.
+  // Ends all calls. No callback runs after the destructor has returned.
   virtual ~Peers() = default;
 
   // Returns the server's name for messages: "server 1 (10.0.0.8:7000)".
   virtual std::string NameOf(ServerId server) const = 0;
 
-  // The methods below call the RPC of their name at SERVER and return at once. They call DONE once,
-  // on any thread, after at most a few seconds, SaveCheckpoint after request.seconds() more.
-  // Errors: gRPC's status codes.
-  virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
-  virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
-  virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;
-  virtual void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) = 0;
-  virtual void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
-                              SaveDone done) = 0;
-  virtual void Clip(ServerId server, const ClipRequest& request, ClipDone done) = 0;
+  // Begins CALL at SERVER and returns at once. The call ends after at most a few seconds and its
+  // WorkTime.
+  virtual void Start(ServerId server, AnyPeerCall call) = 0;
+
+  template <typename Request>
+  void Call(ServerId server, const Request& request,
+            std::function<void(absl::StatusOr<ReplyTo<Request>>)> done) {
+    Start(server, PeerCall<Request>{request, std::move(done)});
+  }
 };
 
 }  // namespace thinwire

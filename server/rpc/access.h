@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/tls/identity.h"
-#include "server/job/worker_tokens.h"
+#include "server/protocols/membership/worker_tokens.h"
 
 namespace thinwire {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/job/worker_tokens.h"
+#include "server/protocols/membership/worker_tokens.h"
 
 namespace thinwire {
 namespace {

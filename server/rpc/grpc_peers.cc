@@ -2,15 +2,19 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <cstdint>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/control_rpc.h"
 
 namespace thinwire {
 namespace {
@@ -32,15 +36,10 @@ grpc::ChannelArguments Arguments() {
 
 }  // namespace
 
-struct GrpcPeers::Stub {
-  const std::unique_ptr<Control::Stub> control;
-};
-
 GrpcPeers::GrpcPeers(std::vector<std::string> addresses, const Credentials& credentials)
     : addresses_(std::move(addresses)) {
   for (uint32_t s = 0; s < addresses_.size(); ++s) {
-    stubs_.emplace_back(
-        new Stub{Control::NewStub(credentials.Connect(addresses_[s], ServerId{s}, Arguments()))});
+    channels_.push_back(credentials.Connect(addresses_[s], ServerId{s}, Arguments()));
   }
 }
 
@@ -55,74 +54,39 @@ std::string GrpcPeers::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (", addresses_[server.value], ")");
 }
 
-template <typename Request, typename Reply, typename Start>
-void GrpcPeers::Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done,
-                     Start start, absl::Duration work) {
+void GrpcPeers::Start(ServerId server, AnyPeerCall call) {
+  std::visit([&](auto& each) { Send(server, std::move(each)); }, call);
+}
+
+template <typename Request>
+void GrpcPeers::Send(ServerId server, PeerCall<Request> call) {
   struct State {
+    PeerCall<Request> call;
     grpc::ClientContext context;
-    Request request;
-    Reply reply;
+    ReplyTo<Request> reply;
   };
-  auto call = std::make_shared<State>();
-  call->request = request;
-  call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout + work));
+  const auto state = std::make_shared<State>();
+  state->call = std::move(call);
+  state->context.set_deadline(
+      absl::ToChronoTime(absl::Now() + kTimeout + WorkTime(state->call.request)));
   {
     absl::MutexLock lock(&mu_);
-    pending_.insert(&call->context);
+    pending_.insert(&state->context);
   }
-  start(&call->context, &call->request, &call->reply,
-        [this, call, done = std::move(done)](const grpc::Status& status) {
-          if (status.ok()) {
-            done(call->reply);
-          } else {
-            // gRPC and absl number their status codes equally.
-            done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                              status.error_message()));
-          }
-          grpc::ClientContext* const context = &call->context;
-          absl::MutexLock lock(&mu_);
-          pending_.erase(context);
-        });
-}
-
-void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
-  Call<AdmitRequest, AdmitReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->control->async()->Admit(std::move(call)...);
-  });
-}
-
-void GrpcPeers::Follow(ServerId server, const FollowRequest& request, FollowDone done) {
-  Call<FollowRequest, FollowReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->control->async()->Follow(std::move(call)...);
-  });
-}
-
-void GrpcPeers::Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) {
-  Call<RollbackRequest, RollbackReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->control->async()->Rollback(std::move(call)...);
-  });
-}
-
-void GrpcPeers::SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) {
-  Call<SetModeRequest, SetModeReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->control->async()->SetMode(std::move(call)...);
-  });
-}
-
-void GrpcPeers::SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
-                               SaveDone done) {
-  Call<SaveCheckpointRequest, SaveCheckpointReply>(
-      request, std::move(done),
-      [&](auto... call) {
-        stubs_[server.value]->control->async()->SaveCheckpoint(std::move(call)...);
-      },
-      absl::Seconds(request.seconds()));
-}
-
-void GrpcPeers::Clip(ServerId server, const ClipRequest& request, ClipDone done) {
-  Call<ClipRequest, ClipReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->control->async()->Clip(std::move(call)...);
-  });
+  grpc::TemplatedGenericStub<Request, ReplyTo<Request>> stub(channels_[server.value]);
+  stub.UnaryCall(
+      &state->context, MethodOf<Request>(), grpc::StubOptions(), &state->call.request,
+      &state->reply, [this, state](const grpc::Status& status) {
+        if (status.ok()) {
+          state->call.done(state->reply);
+        } else {
+          // gRPC and absl number their status codes equally.
+          state->call.done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                                        status.error_message()));
+        }
+        absl::MutexLock lock(&mu_);
+        pending_.erase(&state->context);
+      });
 }
 
 }  // namespace thinwire

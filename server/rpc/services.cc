@@ -18,7 +18,7 @@
 #include "proto/grpc_bytes.h"
 #include "proto/grpc_status.h"
 #include "proto/parsed_bytes.h"
-#include "server/job/worker_tokens.h"
+#include "server/protocols/membership/worker_tokens.h"
 #include "server/rpc/access.h"
 #include "server/rpc/grpc_access.h"
 #include "server/shards/session.h"
@@ -163,16 +163,14 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const abs
 
 }  // namespace
 
-template <typename Request, typename Reply>
-grpc::ServerUnaryReactor* ControlService::Pass(grpc::CallbackServerContext* context,
-                                               absl::string_view name,
-                                               void (Job::*method)(Request, Job::Done<Reply>),
-                                               const Request* request, Reply* reply) {
-  if (const absl::Status allowed = access_.Check(*context, name); !allowed.ok()) {
+template <typename Request>
+ControlService::Reactor* ControlService::Pass(Context* context, const Request* request,
+                                              ReplyTo<Request>* reply) {
+  if (const absl::Status allowed = access_.Check(*context, MethodOf<Request>()); !allowed.ok()) {
     return Refuse(context, allowed);
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  (job_.*method)(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  job_.Call(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
@@ -190,10 +188,9 @@ std::string CallLimits::Count() const {
   return absl::StrJoin({streams.Count(), joins.Count(), reports.Count(), others.Count()}, ", ");
 }
 
-grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* context,
-                                               const grpc::ByteBuffer* request,
-                                               grpc::ByteBuffer* reply) {
-  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Join");
+ControlService::Reactor* ControlService::Join(Context* context, const grpc::ByteBuffer* request,
+                                              grpc::ByteBuffer* reply) {
+  if (const absl::Status allowed = access_.Check(*context, MethodOf<JoinRequest>());
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
@@ -236,31 +233,10 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
   return reactor;
 }
 
-grpc::ServerUnaryReactor* ControlService::Admit(grpc::CallbackServerContext* context,
-                                                const AdmitRequest* request, AdmitReply* reply) {
-  return Pass(context, "/thinwire.Control/Admit", &Job::Admit, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::Follow(grpc::CallbackServerContext* context,
-                                                 const FollowRequest* request, FollowReply* reply) {
-  return Pass(context, "/thinwire.Control/Follow", &Job::Follow, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* context,
-                                                   const RollbackRequest* request,
-                                                   RollbackReply* reply) {
-  return Pass(context, "/thinwire.Control/Rollback", &Job::Rollback, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::Clip(grpc::CallbackServerContext* context,
-                                               const ClipRequest* request, ClipReply* reply) {
-  return Pass(context, "/thinwire.Control/Clip", &Job::Clip, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
-                                                    const HeartbeatRequest* request,
-                                                    HeartbeatReply* reply) {
-  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Heartbeat");
+ControlService::Reactor* ControlService::Heartbeat(Context* context,
+                                                   const HeartbeatRequest* request,
+                                                   HeartbeatReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, MethodOf<HeartbeatRequest>());
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
@@ -275,10 +251,10 @@ grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext*
   const WorkerProof proof = ProofOf(*context);
   const bool renews = current && proof.needs_token && WorkerTokens::EndsSoon(proof.token);
   // The outer callback may be destroyed uncalled, and ANSWER then ends the call.
-  job_.Heartbeat(*request, [this, answer = FinishWith(reactor, reply, *limits_.others.Open()),
-                            renews, worker = WorkerId{request->worker()},
-                            incarnation = Incarnation{request->incarnation()}](
-                               absl::StatusOr<HeartbeatReply> heartbeat) {
+  job_.Call(*request, [this, answer = FinishWith(reactor, reply, *limits_.others.Open()), renews,
+                       worker = WorkerId{request->worker()},
+                       incarnation = Incarnation{request->incarnation()}](
+                          absl::StatusOr<HeartbeatReply> heartbeat) {
     if (renews && heartbeat.ok() && !heartbeat->fenced()) {
       heartbeat->set_token(job_.tokens().Of(worker, incarnation));
     }
@@ -287,9 +263,9 @@ grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext*
   return reactor;
 }
 
-grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* context,
-                                                const LeaveRequest* request, LeaveReply* reply) {
-  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Leave");
+ControlService::Reactor* ControlService::Leave(Context* context, const LeaveRequest* request,
+                                               LeaveReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, MethodOf<LeaveRequest>());
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
@@ -297,50 +273,20 @@ grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* con
     return Refuse(context, allowed);
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Leave(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  job_.Call(*request, FinishWith(reactor, reply, *limits_.others.Open()));
   return reactor;
 }
 
-grpc::ServerUnaryReactor* ControlService::Scale(grpc::CallbackServerContext* context,
-                                                const ScaleRequest* request, ScaleReply* reply) {
-  return Pass(context, "/thinwire.Control/Scale", &Job::Scale, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::SetMode(grpc::CallbackServerContext* context,
-                                                  const SetModeRequest* request,
-                                                  SetModeReply* reply) {
-  return Pass(context, "/thinwire.Control/SetMode", &Job::SetMode, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::Drain(grpc::CallbackServerContext* context,
-                                                const DrainRequest* request, DrainReply* reply) {
-  return Pass(context, "/thinwire.Control/Drain", &Job::Drain, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::SaveCheckpoint(grpc::CallbackServerContext* context,
-                                                         const SaveCheckpointRequest* request,
-                                                         SaveCheckpointReply* reply) {
-  return Pass(context, "/thinwire.Control/SaveCheckpoint", &Job::SaveCheckpoint, request, reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::RestoreCheckpoint(grpc::CallbackServerContext* context,
-                                                            const RestoreCheckpointRequest* request,
-                                                            RestoreCheckpointReply* reply) {
-  return Pass(context, "/thinwire.Control/RestoreCheckpoint", &Job::RestoreCheckpoint, request,
-              reply);
-}
-
-grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* context,
-                                                 const StatusRequest* /*request*/,
-                                                 StatusReply* reply) {
-  if (const absl::Status allowed = access_.Check(*context, "/thinwire.Control/Status");
+ControlService::Reactor* ControlService::Status(Context* context, const StatusRequest* request,
+                                                StatusReply* reply) {
+  if (const absl::Status allowed = access_.Check(*context, MethodOf<StatusRequest>());
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
   const auto open = limits_.reports.Open();
   if (!open.ok()) return Refuse(context, open.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Status(FinishWith(reactor, reply, *open));
+  job_.Call(*request, FinishWith(reactor, reply, *open));
   return reactor;
 }
 

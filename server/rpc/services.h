@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/control_rpc.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "server/job/job.h"
 #include "server/rpc/grpc_access.h"
@@ -62,48 +62,58 @@ struct CallLimits {
 // JoinRequest get an answer in words.
 class ControlService final : public Control::WithRawCallbackMethod_Join<Control::CallbackService> {
  public:
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
   // All arguments must outlive every call.
   ControlService(Job& job, CallLimits& limits, const CallAccess& access)
       : job_(job), limits_(limits), access_(access) {}
 
-  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
-                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* Admit(grpc::CallbackServerContext* context, const AdmitRequest* request,
-                                  AdmitReply* reply) override;
-  grpc::ServerUnaryReactor* Follow(grpc::CallbackServerContext* context,
-                                   const FollowRequest* request, FollowReply* reply) override;
-  grpc::ServerUnaryReactor* Rollback(grpc::CallbackServerContext* context,
-                                     const RollbackRequest* request, RollbackReply* reply) override;
-  grpc::ServerUnaryReactor* Clip(grpc::CallbackServerContext* context, const ClipRequest* request,
-                                 ClipReply* reply) override;
-  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
-                                      const HeartbeatRequest* request,
-                                      HeartbeatReply* reply) override;
-  grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const LeaveRequest* request,
-                                  LeaveReply* reply) override;
-  grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context, const ScaleRequest* request,
-                                  ScaleReply* reply) override;
-  grpc::ServerUnaryReactor* SetMode(grpc::CallbackServerContext* context,
-                                    const SetModeRequest* request, SetModeReply* reply) override;
-  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const DrainRequest* request,
-                                  DrainReply* reply) override;
-  grpc::ServerUnaryReactor* SaveCheckpoint(grpc::CallbackServerContext* context,
-                                           const SaveCheckpointRequest* request,
-                                           SaveCheckpointReply* reply) override;
-  grpc::ServerUnaryReactor* RestoreCheckpoint(grpc::CallbackServerContext* context,
-                                              const RestoreCheckpointRequest* request,
-                                              RestoreCheckpointReply* reply) override;
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
-                                   const StatusRequest* request, StatusReply* reply) override;
+  Reactor* Join(Context* context, const grpc::ByteBuffer* request,
+                grpc::ByteBuffer* reply) override;
+  // The requests that a job performs without further checks, one row per RPC.
+  Reactor* Admit(Context* context, const AdmitRequest* request, AdmitReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* Follow(Context* context, const FollowRequest* request, FollowReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* Rollback(Context* context, const RollbackRequest* request,
+                    RollbackReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* Clip(Context* context, const ClipRequest* request, ClipReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* Scale(Context* context, const ScaleRequest* request, ScaleReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* SetMode(Context* context, const SetModeRequest* request, SetModeReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* Drain(Context* context, const DrainRequest* request, DrainReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* SaveCheckpoint(Context* context, const SaveCheckpointRequest* request,
+                          SaveCheckpointReply* reply) override {
+    return Pass(context, request, reply);
+  }
+  Reactor* RestoreCheckpoint(Context* context, const RestoreCheckpointRequest* request,
+                             RestoreCheckpointReply* reply) override {
+    return Pass(context, request, reply);
+  }
+
+  Reactor* Heartbeat(Context* context, const HeartbeatRequest* request,
+                     HeartbeatReply* reply) override;
+  Reactor* Leave(Context* context, const LeaveRequest* request, LeaveReply* reply) override;
+  Reactor* Status(Context* context, const StatusRequest* request, StatusReply* reply) override;
   grpc::ServerWriteReactor<MastersChunk>* Masters(grpc::CallbackServerContext* context,
                                                   const MastersRequest* request) override;
 
  private:
-  // Checks the peer, then passes the call to METHOD of the job. NAME: as in the access table.
-  template <typename Request, typename Reply>
-  grpc::ServerUnaryReactor* Pass(grpc::CallbackServerContext* context, absl::string_view name,
-                                 void (Job::*method)(Request, Job::Done<Reply>),
-                                 const Request* request, Reply* reply);
+  // Checks the peer, then passes REQUEST to the job.
+  template <typename Request>
+  Reactor* Pass(Context* context, const Request* request, ReplyTo<Request>* reply);
 
   Job& job_;
   CallLimits& limits_;

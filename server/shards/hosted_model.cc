@@ -162,6 +162,23 @@ std::optional<uint64_t> ModelSlot::NewPlan(const JoinRequest& request) {
   return planned_examples_;
 }
 
+Step ModelSlot::frontier() const {
+  const std::shared_ptr<const HostedModel> model = Get();
+  return model == nullptr ? Step{} : model->frontier();
+}
+
+std::optional<Step> ModelSlot::LargestNext() const {
+  const std::shared_ptr<const HostedModel> model = Get();
+  if (model == nullptr || model->hosts().empty()) return std::nullopt;
+  return model->largest_next();
+}
+
+void ModelSlot::ApplyToAll(const Event& event, std::function<void()> then) {
+  const std::shared_ptr<const HostedModel> model = Get();
+  if (model == nullptr) return then();
+  model->SubmitToAll(event, [then = std::move(then)](const std::vector<Effects>&) { then(); });
+}
+
 absl::Status ModelSlot::Reserve(uint32_t workers) {
   absl::MutexLock lock(&mu_);
   ASSIGN_OR_RETURN(const int64_t frame_bytes, SharedFrameBytes(model_->partition(), workers));

@@ -24,6 +24,7 @@
 #include "server/core/shard.h"
 #include "server/shards/frame_budget.h"
 #include "server/shards/memory_plan.h"
+#include "server/shards/server_shards.h"
 #include "server/shards/shard_host.h"
 
 namespace thinwire {
@@ -115,7 +116,7 @@ class HostedModel {
 };
 
 // Thread-safe.
-class ModelSlot {
+class ModelSlot final : public ServerShards {
  public:
   // The model determines value_count and planned_examples, so OPTIONS need not set them. The model
   // with the workers of PLAN must fit into PLAN; the bytes that PLAN leaves for frames are added to
@@ -144,13 +145,15 @@ class ModelSlot {
   // must then get a PlanEvent. REQUIRES: MakeOrCompare(REQUEST) returned OK.
   std::optional<uint64_t> NewPlan(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Reserves memory for the connections of WORKERS workers, instead of the earlier number. Errors:
-  // InvalidArgument if the model with these workers does not fit into the plan; nothing changes
-  // then. REQUIRES: the model exists.
-  absl::Status Reserve(uint32_t workers) ABSL_LOCKS_EXCLUDED(mu_);
-
   // Returns the model, or null before the first Join.
   std::shared_ptr<const HostedModel> Get() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  bool has_model() const override { return Get() != nullptr; }
+  const Partition& partition() const override { return Get()->partition(); }
+  Step frontier() const override;
+  std::optional<Step> LargestNext() const override;
+  absl::Status Reserve(uint32_t workers) override ABSL_LOCKS_EXCLUDED(mu_);
+  void ApplyToAll(const Event& event, std::function<void()> then) override;
 
  private:
   // Returns the bytes that the plan leaves for frames beside the model and the connections of

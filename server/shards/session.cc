@@ -69,7 +69,7 @@ void Session::OnBroken() {
 
 absl::Status Session::HandleFrame(const ByteChain& bytes,
                                   const std::shared_ptr<const void>& token) {
-  const std::shared_ptr<const HostedModel> model = scope_.model();
+  const std::shared_ptr<const HostedModel> model = scope_.model.Get();
   const size_t shard_count = model == nullptr ? 0 : model->hosts().size();
   ASSIGN_OR_RETURN(WorkerFrame frame, ParseWorkerFrame(bytes, MostEntries(shard_count)));
   RETURN_IF_ERROR(CheckSender(frame));

@@ -36,6 +36,7 @@ namespace thinwire {
 class Counters;
 class HostedModel;
 class Journal;
+class ModelSlot;
 class StreamTable;
 
 // The state that all sessions of a server share. Must outlive the sessions.
@@ -48,8 +49,8 @@ struct SessionScope {
   Counters& counters;
   Journal& journal;
   FrameBudget& frames;
-  std::function<std::shared_ptr<const HostedModel>()> model;  // returns null before the first Join
-  std::function<void(WorkerId, Incarnation)> heard;           // called with each frame's sender
+  const ModelSlot& model;
+  std::function<void(WorkerId, Incarnation)> heard;  // called with each frame's sender
 };
 
 class Session {

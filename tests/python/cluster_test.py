@@ -36,14 +36,13 @@ def momentum_of_torch(parameters):
 
 
 class ClusterTest(unittest.TestCase):
-    def train(self, servers, workers=2, steps=worker.STEPS):
-        processes = [servers.worker("train", w, steps=steps) for w in range(workers)]
-        return jobs.results_of(processes)
+    overlap = True
 
-    def launch(self, *command):
-        return subprocess.run(
-            [sys.executable, "-m", "thinwire.launch", "--workers", "2", "--servers", "2", "--server_program", jobs.SERVER, *command],
-            env=dict(os.environ, PYTHONPATH=jobs.PYTHONPATH), capture_output=True, text=True, timeout=60)
+    def trainer(self, servers, number, **arguments):
+        return servers.worker("train", number, overlap=self.overlap, **arguments)
+
+    def train(self, servers, workers=2, steps=worker.STEPS):
+        return jobs.results_of([self.trainer(servers, w, steps=steps) for w in range(workers)])
 
     def expect_equal(self, got, expected, tolerance):
         self.assertEqual(len(got), len(expected))
@@ -81,7 +80,7 @@ class ClusterTest(unittest.TestCase):
 
     def test_a_killed_server_with_a_log_returns_and_the_job_ends_with_the_same_parameters(self):
         with jobs.Servers(**MOMENTUM, durability="log") as servers:
-            processes = [servers.worker("train", 0, pause_at=10), servers.worker("train", 1)]
+            processes = [self.trainer(servers, 0, pause_at=10), self.trainer(servers, 1)]
             self.assertEqual(processes[0].stdout.readline(), "paused\n")
             servers.kill(1)
             processes[0].stdin.write("\n")
@@ -96,7 +95,7 @@ class ClusterTest(unittest.TestCase):
     def test_workers_follow_servers_that_continue_from_a_checkpoint(self):
         steps = 120
         with jobs.Servers(**MOMENTUM, durability="checkpoint", checkpoint_seconds=0.2) as servers:
-            processes = [servers.worker("train", w, steps=steps, step_seconds=0.02) for w in range(2)]
+            processes = [self.trainer(servers, w, steps=steps, step_seconds=0.02) for w in range(2)]
             jobs.await_training(processes)
             servers.await_checkpoints()
             servers.kill(1)
@@ -114,7 +113,7 @@ class ClusterTest(unittest.TestCase):
 
     def test_a_worker_that_is_asked_to_stop_sends_its_residual_and_the_other_one_goes_on(self):
         with jobs.Servers(workers=2, learning_rate=worker.RATE, push="topk", density=0.01, lease_seconds=30) as servers:
-            processes = [servers.worker("train", w, steps=60, step_seconds=0.02) for w in range(2)]
+            processes = [self.trainer(servers, w, steps=60, step_seconds=0.02) for w in range(2)]
             jobs.await_training(processes)
             time.sleep(0.3)
             processes[1].send_signal(signal.SIGTERM)
@@ -128,7 +127,7 @@ class ClusterTest(unittest.TestCase):
     def test_workers_that_are_all_asked_to_stop_leave_before_the_same_step_and_keep_their_residuals(self):
         with jobs.Servers(workers=2, learning_rate=worker.RATE, push="topk", density=0.01, durability="checkpoint") as servers:
             folder = servers.state_dir
-            processes = [servers.worker("train", w, steps=1000, step_seconds=0.02, state_dir=folder) for w in range(2)]
+            processes = [self.trainer(servers, w, steps=1000, step_seconds=0.02, state_dir=folder) for w in range(2)]
             jobs.await_training(processes)
             time.sleep(0.3)
             for process in processes:
@@ -142,7 +141,7 @@ class ClusterTest(unittest.TestCase):
 
     def test_a_worker_that_an_operator_removes_ends_with_code_0_and_the_other_one_goes_on(self):
         with jobs.Servers(workers=2, learning_rate=worker.RATE, push="topk", density=0.01, lease_seconds=30) as servers:
-            processes = [servers.worker("train", w, steps=100, step_seconds=0.02) for w in range(2)]
+            processes = [self.trainer(servers, w, steps=100, step_seconds=0.02) for w in range(2)]
             jobs.await_training(processes)
             scaled = subprocess.run([THINWIRE, "scale", "--addresses", servers.addresses, "--workers", "1"],
                                     capture_output=True, text=True)
@@ -157,7 +156,7 @@ class ClusterTest(unittest.TestCase):
     def test_control_c_ends_a_wait_for_another_worker(self):
         with jobs.Servers(workers=2, learning_rate=worker.RATE) as servers:
             other = servers.worker("join_only", 1)
-            process = servers.worker("wait_for_interrupt", 0)
+            process = servers.worker("wait_for_interrupt", 0, overlap=self.overlap)
             self.assertEqual(other.stdout.readline(), "joined\n")
             self.assertEqual(process.stdout.readline(), "waiting\n")
             process.stdin.write("\n")
@@ -171,7 +170,7 @@ class ClusterTest(unittest.TestCase):
 
     def test_control_c_ends_a_wait_for_a_server_that_does_not_answer(self):
         with jobs.Servers(workers=1, learning_rate=worker.RATE) as servers:
-            process = servers.worker("wait_for_interrupt", 0)
+            process = servers.worker("wait_for_interrupt", 0, overlap=self.overlap)
             self.assertEqual(process.stdout.readline(), "waiting\n")
             servers.signal(1, signal.SIGSTOP)
             try:
@@ -182,6 +181,19 @@ class ClusterTest(unittest.TestCase):
                 self.assertEqual(jobs.result_of(process), "interrupted")
             finally:
                 servers.signal(1, signal.SIGCONT)
+
+
+class OverlapForwardTest(ClusterTest):
+    """The same with parameters that arrive in the forward pass."""
+
+    overlap = "forward"
+
+
+class ProcessTest(unittest.TestCase):
+    def launch(self, *command):
+        return subprocess.run(
+            [sys.executable, "-m", "thinwire.launch", "--workers", "2", "--servers", "2", "--server_program", jobs.SERVER, *command],
+            env=dict(os.environ, PYTHONPATH=jobs.PYTHONPATH), capture_output=True, text=True, timeout=60)
 
     def test_a_forked_process_cannot_use_the_client_and_the_parent_goes_on(self):
         with jobs.Servers(workers=1, learning_rate=worker.RATE) as servers:

@@ -1,5 +1,6 @@
 """Runs each program of examples/python to its end, on a part of its data, and checks what it has learned."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -44,6 +45,11 @@ class ExamplesTest(unittest.TestCase):
         self.assertLess(self.value_in(output, "2 workers, loss"), 0.02, "the noise alone has 0.01, the first step about 1.2")
         check = "import sys, thinwire; sys.exit('torch' in sys.modules)"
         subprocess.run([sys.executable, "-c", check], env=dict(os.environ, PYTHONPATH=jobs.PYTHONPATH), check=True)
+
+    @unittest.skipUnless(importlib.util.find_spec("jax"), "needs JAX (pip install jax)")
+    def test_jax_regression(self):
+        output = self.launch("1", "jax_regression", "--push", "fp8_e5m2")
+        self.assertLess(self.value_in(output, "2 workers, loss"), 0.05, "the noise alone has 0.01, the first step about 1")
 
     def test_resnet20_in_bf16(self):
         output = self.launch("1", "resnet20", "--epochs", "1", "--train_examples", "1280", "--test_examples", "500", "--bf16")

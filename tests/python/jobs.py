@@ -52,7 +52,7 @@ class Servers:
             process.stdout.close()
         if error is not None or any(codes):
             for number in range(self.count):
-                print(f"--- server {number} ---\n{self._log(number)}", file=sys.stderr)
+                print(f"--- server {number} ---\n{self.log(number)}", file=sys.stderr)
         self._folder.cleanup()
         assert not any(codes), f"exit codes of the servers: {codes}"
 
@@ -67,7 +67,7 @@ class Servers:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self._processes[number] = process
         line = process.stdout.readline()
-        assert line.startswith("listening "), f"server {number} did not start:\n{self._log(number)}"
+        assert line.startswith("listening "), f"server {number} did not start:\n{self.log(number)}"
         self._addresses[number] = line.split()[1]
 
     def kill(self, number):
@@ -85,10 +85,12 @@ class Servers:
             assert time.monotonic() < deadline, "no checkpoint"
             time.sleep(0.01)
 
-    def worker(self, scenario, number, **arguments):
-        """Starts the function SCENARIO of worker.py as worker NUMBER."""
-        environment = dict(os.environ, PYTHONPATH=PYTHONPATH, THINWIRE_ADDRESSES=self.addresses, THINWIRE_WORKER=str(number),
-                           OMP_NUM_THREADS="1")
+    def worker(self, scenario, number, environment=None, **arguments):
+        """Starts the function SCENARIO of worker.py as worker NUMBER; with ENVIRONMENT in place of the variable of its number."""
+        environment = dict(os.environ, PYTHONPATH=PYTHONPATH, THINWIRE_ADDRESSES=self.addresses, OMP_NUM_THREADS="1",
+                           **(environment or {"THINWIRE_WORKER": str(number)}))
+        if "RANK" in environment:
+            environment.pop("THINWIRE_WORKER", None)
         return subprocess.Popen(
             [sys.executable, "tests/python/worker.py", scenario, json.dumps(self.settings), json.dumps(arguments)],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -96,7 +98,7 @@ class Servers:
     def _log_file(self, number):
         return os.path.join(self._folder.name, f"server{number}.log")
 
-    def _log(self, number):
+    def log(self, number):
         with open(self._log_file(number), encoding="utf-8", errors="replace") as file:
             return file.read()[-5000:]
 

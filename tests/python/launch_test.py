@@ -125,6 +125,14 @@ class LaunchTest(LaunchTestCase):
         code, output, errors = self.end_of(self.launch_two(program))
         self.assertEqual((code, errors), (7, "launch: worker 1 failed with exit code 7\n"), output)
 
+    def test_no_port_is_promised_before_its_server_listens(self):
+        program = self.program("import socket\n"
+                               "ports = [int(a.split(':')[1]) for a in os.environ.get('THINWIRE_ADDRESSES', '').split(',') if a]\n"
+                               "taken = [socket.create_server(('127.0.0.1', port)) for port in ports if worker.WORKER == 0]\n"
+                               "worker.train(settings, steps=3)")
+        code, output, errors = self.end_of(self.launch_two(program))
+        self.assertEqual((code, errors), (0, ""), output)
+
     def test_nothing_remains_of_a_killed_launch(self):
         process = self.start_training(self.launch_two)
         self.assertEqual(set(self.servers()), {"0", "1"})

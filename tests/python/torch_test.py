@@ -1,7 +1,9 @@
 """Compares one worker with plain PyTorch, and checks that each typical mistake has one clear exception."""
 
 import gc
+import io
 import os
+import resource
 import tempfile
 import unittest
 import warnings
@@ -23,6 +25,13 @@ F = torch.nn.functional
 def small_model(seed=0):
     torch.manual_seed(seed)
     return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+
+
+def turned_model():
+    """Has a parameter that is not contiguous."""
+    model = small_model()
+    model[0].weight.data = torch.randn(6, 8, generator=torch.Generator().manual_seed(2)).t()
+    return model
 
 
 class OddModel(torch.nn.Module):
@@ -63,6 +72,36 @@ def backward(model, step=0):
     F.cross_entropy(model(x), y).backward()
 
 
+def make_scaler():
+    """Returns a GradScaler for tensors of the CPU: that of PyTorch 2.3 and newer, else that of 1.13 with plain arithmetic."""
+    if hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler("cpu")
+
+    class Scaler(torch.cuda.amp.GradScaler):
+        def scale(self, loss):
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(loss.device)
+            return loss * self._scale
+
+        def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        found_inf.fill_(max(found_inf.item(), not p.grad.isfinite().all()))
+                        p.grad.mul_(inv_scale)
+            return {found_inf.device: found_inf}
+
+        def update(self):
+            found = [found for state in self._per_optimizer_states.values() for found in state["found_inf_per_device"].values()]
+            assert found, "No inf checks were recorded prior to update."
+            if any(found):
+                self._scale.mul_(self._backoff_factor)
+            self._per_optimizer_states.clear()
+
+    with mock.patch("torch.cuda.is_available", return_value=True):
+        return Scaler()
+
+
 class EqualityTest(unittest.TestCase):
     """One worker with fp32 codecs does what the optimizer of PyTorch does."""
 
@@ -90,6 +129,18 @@ class EqualityTest(unittest.TestCase):
 
     def test_small_model(self):
         self.compare(small_model, self.usual_step)
+
+    def test_parameters_that_arrive_in_the_forward_pass(self):
+        def run_step(model, optimizer, step):
+            self.usual_step(model, optimizer, step)
+            if step % 3 == 0:
+                model(examples(step)[0])  # outside of a step
+                model.zero_grad()
+
+        for make in (small_model, OddModel, lambda: small_model().bfloat16().float(), turned_model):
+            with self.subTest(model=make.__name__):
+                model = self.compare(make, run_step, overlap="forward")
+                self.assertTrue(all(type(p) is torch.nn.Parameter for p in model.parameters()))
 
     def test_adam(self):
         self.compare(small_model, self.usual_step, optimizer="adam", tolerance=1e-5,
@@ -159,14 +210,30 @@ class EqualityTest(unittest.TestCase):
             optimizer.load_state_dict(saved)
             self.assertEqual(optimizer.param_groups[0]["lr"], 0.025)
             self.usual_step(model, optimizer, 0)
+            local = torch.optim.Adam(small_model().parameters())
+            backward(model)
+            local.state[local.param_groups[0]["params"][0]] = {"step": 1}
+            with self.assertRaisesRegex(thinwire.Error, "state_dict: not of DistributedOptimizer .*got that of 1 parameters"):
+                optimizer.load_state_dict(local.state_dict())
 
     def test_parameter_groups(self):
         def plain(parameters):
             return torch.optim.SGD(
                 [{"params": parameters[0::2], "weight_decay": 0.1}, {"params": parameters[1::2], "lr": 0.05}], lr=0.1, momentum=0.9)
 
-        self.compare(small_model, self.usual_step, plain=plain, weight_decay=0.1,
-                     parameter_group=[{"match": "*.bias", "weight_decay": 0, "learning_rate_factor": 0.5}])
+        groups = [{"match": "*.weight"}, {"match": "*.bias", "weight_decay": 0, "learning_rate_factor": 0.5}]
+        self.compare(small_model, self.usual_step, plain=plain, weight_decay=0.1, parameter_group=groups)
+        made = {}
+
+        def step_and_schedule(model, optimizer, step):
+            scheduler = made.get(optimizer) or made.setdefault(optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.8))
+            self.usual_step(model, optimizer, step)
+            scheduler.step()
+
+        self.compare(small_model, step_and_schedule, plain=plain, weight_decay=0.1, parameter_group=groups)
+        rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in made]
+        self.assertEqual(*rates)
+        self.assertEqual(len(rates[0]), 2)
 
     def test_tied_frozen_unused_and_scalar_parameters_and_batch_norm(self):
         before = OddModel()
@@ -177,21 +244,21 @@ class EqualityTest(unittest.TestCase):
         self.assertEqual(after.norm.num_batches_tracked.item(), 12)
 
     def test_parameters_that_are_not_contiguous(self):
-        def make():
-            model = small_model()
-            model[0].weight.data = torch.randn(6, 8, generator=torch.Generator().manual_seed(2)).t()
-            return model
-
         address = lambda model: model[0].weight.data_ptr()  # noqa: E731
-        model = make()
+        model = turned_model()
         before = address(model)
         with Job(model) as optimizer:
             self.usual_step(model, optimizer, 0)
             self.assertEqual(address(model), before)
             self.assertFalse(model[0].weight.is_contiguous())
-        self.compare(make, self.usual_step)
+        self.compare(turned_model, self.usual_step)
 
     def test_parameters_of_half_precision_are_the_rounded_ones_of_the_servers(self):
+        for overlap in (True, "forward"):
+            with self.subTest(overlap=overlap):
+                self.check_half_precision(overlap)
+
+    def check_half_precision(self, overlap):
         model, masters = small_model().bfloat16(), [p.detach() for p in small_model().bfloat16().float().parameters()]
         plain = small_model().bfloat16()
 
@@ -199,7 +266,7 @@ class EqualityTest(unittest.TestCase):
             x, y = examples(step)
             F.cross_entropy(model(x.bfloat16()).float(), y).backward()
 
-        with Job(model, optimizer="sgd") as optimizer:
+        with Job(model, optimizer="sgd", overlap=overlap) as optimizer:
             for step in range(12):
                 optimizer.zero_grad()
                 backward_in_bf16(model, step)
@@ -299,6 +366,24 @@ class BehaviourTest(unittest.TestCase):
             self.assertEqual(optimizer.counters["dropped_residuals"], 0)
             optimizer.close()
 
+    def test_a_worker_whose_disk_is_full_trains_and_leaves(self):
+        settings = {"durability": "checkpoint", "push": "topk", "density": 0.1, "learning_rate": 0.1}
+        with jobs.Servers(servers=1, workers=1, **settings) as servers, tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/worker-0")
+            tw.init(worker=0, addresses=servers.addresses, state_dir=folder)
+            model = small_model()
+            optimizer = tw.DistributedOptimizer(model, **servers.settings)
+            EqualityTest.usual_step(model, optimizer, 0)
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # no file can grow
+            try:
+                with mock.patch("sys.stderr", io.StringIO()) as errors:
+                    optimizer.close()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertRegex(errors.getvalue(), r"^thinwire: state not saved: .*/worker-0/.*: cannot write: .*\n$")
+            self.assertIn("worker 0 left, 0 workers are live", servers.log(0))
+
     def test_a_job_file_describes_the_whole_job(self):
         with jobs.Servers(servers=1, workers=1, learning_rate=0.5, push="bf16") as servers:
             tw.init(worker=0, addresses=servers.addresses, config=servers.job_file)
@@ -395,6 +480,97 @@ class BehaviourTest(unittest.TestCase):
             self.assertEqual(float(b), 5)
             with self.assertRaisesRegex(thinwire.Error, "client: closed"):
                 client.wait_all()
+
+
+    def test_a_batch_during_whose_forward_pass_the_servers_go_back_is_ignored(self):
+        model = small_model()
+        with Job(model, overlap="forward") as optimizer:
+            EqualityTest.usual_step(model, optimizer, 0)
+            before = optimizer.exact_parameters()
+            rejoined = []
+            with mock.patch.object(optimizer._values, "_client") as client, \
+                    mock.patch.object(optimizer, "_enter", lambda: rejoined.append(optimizer._step)):
+                client.wait_tensor = mock.Mock(side_effect=thinwire.RolledBack("earlier"))
+                EqualityTest.usual_step(model, optimizer, 1)
+            self.assertEqual((rejoined, optimizer.step_number), ([1], 1))
+            for name, value in optimizer.exact_parameters().items():
+                self.assertTrue(torch.equal(value, before[name]))
+            EqualityTest.usual_step(model, optimizer, 1)
+            self.assertEqual(optimizer.step_number, 2)
+
+    def test_an_optimizer_that_ends_leaves_whole_parameters(self):
+        for end in ("close", "del"):
+            model = small_model()
+            with jobs.Servers(servers=1, workers=1, learning_rate=0.1) as servers:
+                tw.init(worker=0, addresses=servers.addresses)
+                optimizer = tw.DistributedOptimizer(model, overlap="forward", **servers.settings)
+                EqualityTest.usual_step(model, optimizer, 0)
+                self.assertIsNot(type(model[0].weight), torch.nn.Parameter)
+                exact = optimizer.exact_parameters()
+                if end == "close":
+                    optimizer.close()
+                del optimizer
+                gc.collect()
+                for name, p in model.named_parameters():
+                    self.assertIs(type(p), torch.nn.Parameter)
+                    self.assertTrue(torch.equal(p, exact[name]))
+
+
+class ScalerTest(unittest.TestCase):
+    """Training with a GradScaler equals training without one."""
+
+    def plain(self, steps=4):
+        """Returns the model after STEPS of plain PyTorch, the second of which is omitted."""
+        model = small_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for step in range(steps):
+            optimizer.zero_grad()
+            if step == 1:
+                for p in model.parameters():
+                    p.grad = torch.zeros_like(p)  # a round without an accepted gradient
+            else:
+                backward(model, step)
+                optimizer.step()
+        return model
+
+    def train(self, overlap, given=True, unscale=False):
+        """Makes four steps, of which the second has an infinite gradient. Returns the model and the scales."""
+        model, scaler, scales = small_model(), make_scaler(), []
+        arguments = {"grad_scaler": scaler} if given else {}
+        with jobs.Job(lambda settings: tw.DistributedOptimizer(model, overlap=overlap, **arguments, **settings),
+                      learning_rate=0.1, optimizer="momentum") as optimizer:
+            for step in range(4):
+                optimizer.zero_grad()
+                x, y = examples(step)
+                loss = F.cross_entropy(model(x), y)
+                if step == 1:
+                    loss = loss * float("inf")
+                scaler.scale(loss).backward()
+                if unscale:
+                    scaler.unscale_(optimizer)
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1e6)
+                scaler.step(optimizer)
+                scaler.update()
+                scales.append(scaler.get_scale())
+            self.assertEqual(optimizer.step_number, 4)
+            self.assertGreater(optimizer.counters["nonfinite_gradients"], 0)
+        return model, scales
+
+    def test_scaled_gradients(self):
+        expected = dict(self.plain().named_parameters())
+        for arguments in ({"overlap": True}, {"overlap": "forward"}, {"overlap": False}, {"overlap": False, "given": False},
+                          {"overlap": False, "unscale": True}):
+            with self.subTest(**arguments):
+                model, scales = self.train(**arguments)
+                self.assertEqual(scales, [2.0**16, 2.0**15, 2.0**15, 2.0**15])
+                for name, p in model.named_parameters():
+                    self.assertLessEqual((p - expected[name]).abs().max().item(), 1e-5, name)
+
+    def test_mistakes(self):
+        with self.assertRaisesRegex(thinwire.Error, r"grad_scaler: missing \(expected the GradScaler"):
+            self.train(True, given=False)
+        with self.assertRaisesRegex(thinwire.Error, r"grad_scaler: unscale_\(\) called between"):
+            self.train(True, unscale=True)
 
 
 class NumbersTest(unittest.TestCase):
@@ -525,6 +701,13 @@ class MistakesTest(unittest.TestCase):
             with self.subTest(text=text), self.expect(text):
                 tw.DistributedOptimizer(model)
 
+    def test_overlap(self):
+        tw.init(worker=0, addresses="127.0.0.1:9")
+        with self.expect(r"overlap: wrong value \(expected True, False or 'forward', got 'layers'\)"):
+            tw.DistributedOptimizer(small_model(), overlap="layers")
+        with self.expect("overlap: 'forward' is not available with TorchScript and torch.compile .*got RecursiveScriptModule"):
+            tw.DistributedOptimizer(torch.nn.Sequential(torch.jit.script(torch.nn.Linear(2, 2))), overlap="forward")
+
     def test_no_server(self):
         tw.init(worker=0, addresses="127.0.0.1:9")
         with self.expect(r"server 0 \(127.0.0.1:9\)", thinwire.ServerLostError):
@@ -551,6 +734,13 @@ class MistakesTest(unittest.TestCase):
         with Job(model) as optimizer:
             with self.expect("add_param_group: not available"):
                 optimizer.add_param_group({"params": [torch.zeros(1, requires_grad=True)]})
+        model = small_model()
+        with Job(model, parameter_group=[{"match": "*.bias", "learning_rate_factor": 0.5}]) as optimizer:
+            self.assertEqual([group["lr"] for group in optimizer.param_groups], [0.1, 0.05])
+            optimizer.param_groups[1]["lr"] = 0.1
+            backward(model)
+            with self.expect(r"lr of param_groups\[1\]: another factor .*expected 0.05.*got 0.1;"):
+                optimizer.step()
         for rate in (-1, float("nan")):
             model = small_model()
             with Job(model) as optimizer:

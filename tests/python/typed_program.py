@@ -11,7 +11,7 @@ import thinwire.torch as tw
 
 
 def train(model: torch.nn.Module, data: list[int]) -> dict[str, torch.Tensor]:
-    tw.init(worker=0, addresses="127.0.0.1:7000", config="", credentials="", insecure=False, state_dir="")
+    tw.init(worker=0, addresses="127.0.0.1:7000", config="", credentials="", insecure=False, state_dir="", processes=1)
     steps: int = 100 // tw.world_size() + tw.rank()
     sampler = tw.ElasticSampler(data, batch_size=8, seed=1)
     with tw.DistributedOptimizer(model, "momentum", 0.1, steps=steps, examples=8, overlap=True, sampler=sampler,
@@ -29,6 +29,11 @@ def train(model: torch.nn.Module, data: list[int]) -> dict[str, torch.Tensor]:
 def train_otherwise(model: torch.nn.Module, inner: torch.optim.Optimizer) -> None:
     optimizer = tw.LocalSteps(model, inner, every=4, outer="nesterov", outer_lr=0.7)
     optimizer.step()
+    scaler = torch.cuda.amp.GradScaler()
+    other = tw.DistributedOptimizer(model, "sgd", overlap="forward", grad_scaler=scaler)
+    other.wait()
+    other.load_state_dict(other.state_dict())
+    tw.DistributedOptimizer(model, "sgd", overlap=False, local_group=tw.local_group())
     if optimizer.local_steps > 2:
         optimizer.sync()
     ddp = torch.nn.parallel.DistributedDataParallel(model)
@@ -50,6 +55,7 @@ def mistakes(model: torch.nn.Module) -> None:
     tw.init(worker="0")  # type: ignore[arg-type]
     tw.ElasticSampler(3, batch_size=8)  # type: ignore[arg-type]
     tw.DistributedOptimizer(model, learning_rate=0.1, steps="100")  # type: ignore[arg-type]
+    tw.DistributedOptimizer(model, overlap="layers")  # type: ignore[arg-type]
     thinwire.ArrayOptimizer({}).steps_number  # type: ignore[attr-defined]
     tw.LocalSteps(model)  # type: ignore[call-arg]
     name: str = tw.rank()  # type: ignore[assignment]

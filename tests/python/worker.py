@@ -35,7 +35,7 @@ def values_of(model):
     return [p.detach().flatten().tolist() for p in model.parameters()]
 
 
-def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None):
+def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None, overlap=True):
     """Trains the model and prints its parameters, the last loss and the counters.
 
     Reads a line of input at step PAUSE_AT. Every step takes at least STEP_SECONDS; if that is not 0, prints a line before the
@@ -44,7 +44,8 @@ def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None):
     model = make_model()
     tw.init(state_dir=state_dir)
     settings = dict(settings)
-    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer", "sgd"), settings.pop("learning_rate"), **settings)
+    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer", "sgd"), settings.pop("learning_rate"), overlap=overlap,
+                                        **settings)
     if step_seconds:
         print("training", flush=True)
     while optimizer.step_number < steps:
@@ -82,6 +83,37 @@ def train_locally(settings, exchanges, every, seconds=0):
     counters = optimizer.counters
     optimizer.close()
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
+
+
+def train_in_group(settings, steps, store, seconds=0, ends_at=None):
+    """Two processes train as one worker. Process 1 computes the first 8 examples of each batch, process 0 the others.
+
+    Every step takes at least SECONDS; if that is not 0, prints a line before the first one. Process 1 ends before step ENDS_AT.
+    STORE is a new file for torch.distributed; None: torchrun has started the processes.
+    """
+    arguments = {} if store is None else {"init_method": f"file://{store}", "rank": WORKER, "world_size": 2}
+    torch.distributed.init_process_group("gloo", **arguments)
+    tw.init(processes=2)
+    first, last = ((8, 32), (0, 8))[WORKER % 2]
+    model, settings = make_model(), dict(settings)
+    if WORKER % 2 == 1:
+        torch.nn.init.zeros_(model[0].weight)  # the parameters of process 0 count
+    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer"), settings.pop("learning_rate"), local_group=tw.local_group(),
+                                        examples=last - first, **settings)
+    if seconds:
+        print("training", flush=True)
+    while optimizer.step_number < steps:
+        if optimizer.step_number == ends_at and WORKER == 1:
+            os._exit(9)
+        time.sleep(seconds)
+        optimizer.zero_grad()
+        x, y = batch(tw.rank(), optimizer.step_number)
+        torch.nn.functional.cross_entropy(model(x[first:last]), y[first:last]).backward()
+        optimizer.step()
+    optimizer.close()
+    torch.distributed.destroy_process_group()
+    print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "worker": tw.rank(),
+                      "workers": tw.world_size()}))
 
 
 def train_ddp(settings, steps, store, hook=True, nan_at=None, seconds=0):
@@ -174,16 +206,18 @@ def train_on_data(settings, record, example_count, epochs, batch_size=4, num_wor
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
 
 
-def wait_for_interrupt(settings):
-    """Reads a line and begins a step that cannot end before Ctrl-C. Prints whether KeyboardInterrupt was raised."""
+def wait_for_interrupt(settings, overlap):
+    """Reads a line and begins steps that cannot end before Ctrl-C. Prints whether KeyboardInterrupt was raised."""
     model = make_model()
     tw.init()
-    optimizer = tw.DistributedOptimizer(model, "sgd", RATE, **{k: v for k, v in settings.items() if k != "learning_rate"})
+    optimizer = tw.DistributedOptimizer(model, "sgd", RATE, overlap=overlap,
+                                        **{k: v for k, v in settings.items() if k != "learning_rate"})
     print("waiting", flush=True)
     sys.stdin.readline()
     try:
-        loss_of(model, WORKER, 0).backward()
-        optimizer.step()
+        for step in range(2):
+            loss_of(model, WORKER, step).backward()  # with overlap="forward", that of step 1 waits
+            optimizer.step()
         print(json.dumps("no interrupt"))
     except KeyboardInterrupt:
         print(json.dumps("interrupted"))
@@ -227,6 +261,6 @@ def fork(settings):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    scenarios = (train, train_locally, train_ddp, train_on_data, wait_for_interrupt, join_only, fork)
+    scenarios = (train, train_locally, train_in_group, train_ddp, train_on_data, wait_for_interrupt, join_only, fork)
     {f.__name__: f for f in scenarios}[sys.argv[1]](
         json.loads(sys.argv[2]), **json.loads(sys.argv[3]))

@@ -65,12 +65,12 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
         "returns, got none)");
   }
   ASSIGN_OR_RETURN(std::vector<std::string> addresses,
-                   ParseAddresses(flags.addresses, spec.server_count));
-  RETURN_IF_ERROR(
-      CheckPlaintext("--addresses", addresses, !flags.credentials.empty(), flags.insecure));
-  ASSIGN_OR_RETURN(
-      Credentials credentials,
-      Credentials::Load(flags.credentials, Identity{Role::kWorker, spec.name, flags.worker}));
+                   ParseAddresses(flags.connection.addresses, spec.server_count));
+  RETURN_IF_ERROR(CheckPlaintext("--addresses", addresses, !flags.connection.credentials.empty(),
+                                 flags.connection.insecure));
+  ASSIGN_OR_RETURN(Credentials credentials,
+                   Credentials::Load(flags.connection.credentials,
+                                     Identity{Role::kWorker, spec.name, flags.worker}));
   ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
   ASSIGN_OR_RETURN(std::optional<ModelOutputOptions> output, OutputOf(flags, spec));
   // Makes the task field present even if all its fields have their defaults. Servers compare the

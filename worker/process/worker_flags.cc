@@ -13,24 +13,11 @@ void AddFlags(CommandFlags command, WorkerFlags& flags) {
            "processes share one. Default: 0")
       .Type("NUMBER")
       .Environment("THINWIRE_WORKER");
-  command
-      .Add("--addresses", flags.addresses,
-           "host:port of every server, in the order of their numbers, separated by commas. "
-           "Required, except with --evaluate")
-      .Type("LIST")
-      .Environment("THINWIRE_ADDRESSES");
-  command
-      .Add("--credentials", flags.credentials,
-           "The folder with ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
-           "mutual TLS")
-      .Type("DIR")
-      .Environment("THINWIRE_CREDENTIALS");
-  command
-      .AddSwitch(
-          "--insecure", flags.insecure,
-          "Calls servers on other machines without credentials: everybody on the way can read "
-          "and change the model")
-      .Environment("THINWIRE_INSECURE");
+  AddAddresses(command, flags.connection, ". Required, except with --evaluate");
+  AddCredentials(command, flags.connection, "", ", for servers with mutual TLS");
+  AddInsecure(command, flags.connection,
+              "Calls servers on other machines without credentials: everybody on the way can read "
+              "and change the model");
   command
       .Add(
           "--state_dir", flags.state_dir,

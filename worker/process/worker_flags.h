@@ -7,15 +7,14 @@
 #include <string>
 
 #include "config/command_flags.h"
+#include "config/connection_flags.h"
 
 namespace thinwire {
 
 struct WorkerFlags {
   std::string config;
   uint32_t worker = 0;
-  std::string addresses;    // list of all servers' addresses, by server number
-  std::string credentials;  // folder; empty: plaintext
-  bool insecure = false;
+  ConnectionFlags connection;
   std::string state_dir;
   std::string delay;  // value of --delay; empty: the job file sets the delay
   std::string output;

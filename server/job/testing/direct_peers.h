@@ -6,10 +6,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/control_rpc.h"
 #include "server/job/job.h"
 #include "server/protocols/peers.h"
 
@@ -29,34 +31,8 @@ class DirectPeers final : public Peers {
   std::string NameOf(ServerId server) const override {
     return absl::StrCat("server ", server.value, " (in process)");
   }
-  void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override {
-    Call<AdmitReply>(server, std::move(done),
-                     [&](Job& job, AdmitDone guarded) { job.Admit(request, std::move(guarded)); });
-  }
-  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override {
-    Call<FollowReply>(server, std::move(done), [&](Job& job, FollowDone guarded) {
-      job.Follow(request, std::move(guarded));
-    });
-  }
-  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override {
-    Call<RollbackReply>(server, std::move(done), [&](Job& job, RollbackDone guarded) {
-      job.Rollback(request, std::move(guarded));
-    });
-  }
-  void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override {
-    Call<SetModeReply>(server, std::move(done), [&](Job& job, SetModeDone guarded) {
-      job.SetMode(request, std::move(guarded));
-    });
-  }
-  void SaveCheckpoint(ServerId server, const SaveCheckpointRequest& request,
-                      SaveDone done) override {
-    Call<SaveCheckpointReply>(server, std::move(done), [&](Job& job, SaveDone guarded) {
-      job.SaveCheckpoint(request, std::move(guarded));
-    });
-  }
-  void Clip(ServerId server, const ClipRequest& request, ClipDone done) override {
-    Call<ClipReply>(server, std::move(done),
-                    [&](Job& job, ClipDone guarded) { job.Clip(request, std::move(guarded)); });
+  void Start(ServerId server, AnyPeerCall call) override {
+    std::visit([&](auto& each) { CallJob(server, std::move(each)); }, call);
   }
 
  private:
@@ -85,14 +61,15 @@ class DirectPeers final : public Peers {
     std::function<void(absl::StatusOr<Reply>)> done_;
   };
 
-  // Calls START(job, guarded) for the job of SERVER. GUARDED passes the reply to DONE while this
-  // object exists.
-  template <typename Reply, typename Start>
-  void Call(ServerId server, std::function<void(absl::StatusOr<Reply>)> done, Start start) {
+  // Passes the reply to CALL while this object exists.
+  template <typename Request>
+  void CallJob(ServerId server, PeerCall<Request> call) {
+    using Reply = ReplyTo<Request>;
     Job* const job = find_(server);
-    if (job == nullptr) return done(absl::UnavailableError("unreachable"));
-    const auto call = std::make_shared<PendingCall<Reply>>(state_, std::move(done));
-    start(*job, [call](absl::StatusOr<Reply> reply) { call->End(std::move(reply)); });
+    if (job == nullptr) return call.done(absl::UnavailableError("unreachable"));
+    const auto pending = std::make_shared<PendingCall<Reply>>(state_, std::move(call.done));
+    job->Call(call.request,
+              [pending](absl::StatusOr<Reply> reply) { pending->End(std::move(reply)); });
   }
 
   const std::function<Job*(ServerId)> find_;

@@ -34,11 +34,12 @@ ServerCheckpoints CheckpointsOf(const FollowReply& reply) {
 }  // namespace
 
 CheckpointLead::CheckpointLead(std::string job, uint32_t server_count, Peers* peers,
-                               Executor& control, Server server, bool settled, uint64_t keep_every)
+                               Executor& control, LeadServer& server, bool settled,
+                               uint64_t keep_every)
     : job_(std::move(job)),
       peers_(peers),
       control_(control),
-      server_(std::move(server)),
+      server_(server),
       keep_every_(keep_every),
       servers_(server_count),
       settled_(settled) {}
@@ -58,7 +59,7 @@ void CheckpointLead::Tick(absl::Time now, absl::Duration interval) {
 }
 
 void CheckpointLead::Ask() {
-  const ServerCheckpoints own = server_.checkpoints();
+  const ServerCheckpoints own = server_.Checkpoints();
   FollowRequest request;
   request.set_job(job_);
   request.set_run(own.run.value);
@@ -76,10 +77,10 @@ void CheckpointLead::Ask() {
   if (pending_count_ == 0) return Decide();
   for (size_t s = 1; s < servers_.size(); ++s) {
     servers_[s].reset();
-    peers_->Follow(ServerId{static_cast<uint32_t>(s)}, request,
-                   [this, s](absl::StatusOr<FollowReply> reply) {
-                     control_.Post([this, s, reply = std::move(reply)] { OnReply(s, reply); });
-                   });
+    peers_->Call(ServerId{static_cast<uint32_t>(s)}, request,
+                 [this, s](absl::StatusOr<FollowReply> reply) {
+                   control_.Post([this, s, reply = std::move(reply)] { OnReply(s, reply); });
+                 });
   }
 }
 
@@ -98,7 +99,7 @@ void CheckpointLead::OnReply(size_t server, const absl::StatusOr<FollowReply>& r
 }
 
 void CheckpointLead::Decide() {
-  servers_[0] = server_.checkpoints();
+  servers_[0] = server_.Checkpoints();
   const absl::StatusOr<std::optional<RollbackOrder>> plan = PlanRollback(servers_);
   if (!plan.ok()) return Fail(plan.status());
   if (plan->has_value()) return Order(**plan);
@@ -142,8 +143,8 @@ void CheckpointLead::DecideReturn() {
   const Generation generation = servers_[0]->generation + 1;
   LOG(INFO) << "an operator sends all servers back to step " << step;
   ended_ = true;
-  server_.roll_back({.servers = {ServerId{0}}, .generation = generation, .step = step},
-                    std::exchange(wanted_, std::nullopt)->done);
+  server_.RollBack({.servers = {ServerId{0}}, .generation = generation, .step = step},
+                   std::exchange(wanted_, std::nullopt)->done);
 }
 
 void CheckpointLead::EndReturn(const absl::Status& status) {
@@ -169,7 +170,7 @@ void CheckpointLead::Order(const RollbackOrder& order) {
   }
   if (order.servers.front() == ServerId{0}) {
     ended_ = true;
-    return server_.roll_back(order, [](const absl::Status&) {});
+    return server_.RollBack(order, [](const absl::Status&) {});
   }
   RollbackRequest request;
   request.set_job(job_);
@@ -180,7 +181,7 @@ void CheckpointLead::Order(const RollbackOrder& order) {
   for (const ServerId server : order.servers) {
     LOG(INFO) << "rollback: " << peers_->NameOf(server) << " goes back to step " << order.step
               << " under generation " << order.generation;
-    peers_->Rollback(server, request, [this, server](const absl::StatusOr<RollbackReply>& reply) {
+    peers_->Call(server, request, [this, server](const absl::StatusOr<RollbackReply>& reply) {
       control_.Post([this, server, status = reply.status()] {
         --pending_count_;
         if (!status.ok()) {
@@ -192,7 +193,7 @@ void CheckpointLead::Order(const RollbackOrder& order) {
 }
 
 void CheckpointLead::Measure(absl::Time now) {
-  frontier_ = std::max(frontier_, server_.checkpoints().frontier);
+  frontier_ = std::max(frontier_, server_.Checkpoints().frontier);
   if (measured_at_ == absl::InfinitePast()) {
     measured_at_ = now;
     measured_ = frontier_;
@@ -241,7 +242,7 @@ void CheckpointLead::Announce(absl::Time now, absl::Duration interval) {
 
 void CheckpointLead::AnnouncePlanned() {
   if (!planned_.has_value() || planned_ <= announced_.value_or(Step{})) return;
-  frontier_ = std::max(frontier_, server_.checkpoints().frontier);
+  frontier_ = std::max(frontier_, server_.Checkpoints().frontier);
   // As in Announce: the servers must know the step to keep.
   if (!all_answered_ || frontier_ < announced_.value_or(Step{})) return;
   announced_ = planned_;
@@ -257,7 +258,7 @@ bool CheckpointLead::AllHaveAnnounced() const {
 
 void CheckpointLead::Fail(const absl::Status& status) {
   ended_ = true;
-  server_.fail(status);
+  server_.Fail(status);
 }
 
 }  // namespace thinwire

@@ -29,23 +29,29 @@
 
 namespace thinwire {
 
-class CheckpointLead {
+// The lead's own server.
+class LeadServer {
  public:
   // Gets OK when the lead has gone back on disk.
   using Returned = std::function<void(const absl::Status&)>;
-  // The lead's own server. The functions are called within Tick or on the control thread.
-  struct Server {
-    std::function<ServerCheckpoints()> checkpoints;  // returns its state
-    // Goes back, then calls the second argument; called at most once.
-    std::function<void(const RollbackOrder&, Returned)> roll_back;
-    std::function<void(const absl::Status&)> fail;  // the job cannot go on; called once
-  };
 
-  // PEERS, which may be null in a job with one server, and CONTROL, the control thread, must outlive
-  // this object. SETTLED: whether all servers are known to be in the same generation, as at the
+  virtual ~LeadServer() = default;
+  virtual ServerCheckpoints Checkpoints() const = 0;
+  // Goes back, then calls DONE. Called at most once.
+  virtual void RollBack(const RollbackOrder& order, Returned done) = 0;
+  // The job cannot go on. Called at most once.
+  virtual void Fail(const absl::Status& status) = 0;
+};
+
+class CheckpointLead {
+ public:
+  using Returned = LeadServer::Returned;
+
+  // PEERS, which may be null in a job with one server, CONTROL, the control thread, and SERVER must
+  // outlive this object. SETTLED: whether all servers are known to be in the same generation, as at the
   // begin of a run. KEEP_EVERY: RetentionSpec::every.
   CheckpointLead(std::string job, uint32_t server_count, Peers* peers, Executor& control,
-                 Server server, bool settled, uint64_t keep_every = 0);
+                 LeadServer& server, bool settled, uint64_t keep_every = 0);
 
   // Calls the other servers and announces the next step, if it is time. The caller makes its own
   // checkpoint at announced(), and keeps those of kept_steps(). INTERVAL is the time between two
@@ -100,7 +106,7 @@ class CheckpointLead {
   const std::string job_;
   Peers* const peers_;
   Executor& control_;
-  const Server server_;
+  LeadServer& server_;
   const uint64_t keep_every_;
 
   // The replies of the current round of Follow calls; nullopt: no answer.

@@ -4,7 +4,7 @@
 
 #include <memory>
 #include <string>
-#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,17 +30,14 @@ FollowReply Reply(uint64_t generation, std::vector<uint64_t> steps) {
 class FakePeers final : public Peers {
  public:
   std::string NameOf(ServerId) const override { return "server 1 (fake)"; }
-  void Admit(ServerId, const AdmitRequest&, AdmitDone) override { ADD_FAILURE(); }
-  void SetMode(ServerId, const SetModeRequest&, SetModeDone) override { ADD_FAILURE(); }
-  void SaveCheckpoint(ServerId, const SaveCheckpointRequest&, SaveDone) override { ADD_FAILURE(); }
-  void Clip(ServerId, const ClipRequest&, ClipDone) override { ADD_FAILURE(); }
-  void Follow(ServerId, const FollowRequest& request, FollowDone done) override {
-    follows.push_back(request);
-    done(reply);
-  }
-  void Rollback(ServerId, const RollbackRequest& request, RollbackDone done) override {
-    rollbacks.push_back(request);
-    done(RollbackReply());
+  void Start(ServerId, AnyPeerCall call) override {
+    if (const auto* order = std::get_if<PeerCall<RollbackRequest>>(&call)) {
+      rollbacks.push_back(order->request);
+      return order->done(RollbackReply());
+    }
+    const auto& follow = std::get<PeerCall<FollowRequest>>(call);
+    follows.push_back(follow.request);
+    follow.done(reply);
   }
 
   absl::StatusOr<FollowReply> reply = Reply(1, {});
@@ -48,19 +45,11 @@ class FakePeers final : public Peers {
   std::vector<RollbackRequest> rollbacks;
 };
 
-class CheckpointLeadTest : public testing::Test {
+class CheckpointLeadTest : public testing::Test, private LeadServer {
  protected:
   void Make(bool settled, uint64_t keep_every = 0) {
-    lead_.emplace("train", 2, &peers_, *control_,
-                  CheckpointLead::Server{
-                      .checkpoints = [this] { return own_; },
-                      .roll_back =
-                          [this](const RollbackOrder& order, const CheckpointLead::Returned& done) {
-                            order_ = order;
-                            done(absl::OkStatus());
-                          },
-                      .fail = [this](const absl::Status& status) { failure_ = status; }},
-                  settled, keep_every);
+    LeadServer& server = *this;
+    lead_.emplace("train", 2, &peers_, *control_, server, settled, keep_every);
   }
   void Tick(absl::Duration after, uint64_t frontier) {
     now_ += after;
@@ -77,6 +66,14 @@ class CheckpointLeadTest : public testing::Test {
   absl::Status failure_;
   absl::Time now_ = absl::UnixEpoch();
   std::optional<CheckpointLead> lead_;
+
+ private:
+  ServerCheckpoints Checkpoints() const override { return own_; }
+  void RollBack(const RollbackOrder& order, Returned done) override {
+    order_ = order;
+    done(absl::OkStatus());
+  }
+  void Fail(const absl::Status& status) override { failure_ = status; }
 };
 
 TEST_F(CheckpointLeadTest, AStepIsAnnouncedTwoSecondsAheadOfTheFrontier) {

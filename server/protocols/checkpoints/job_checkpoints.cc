@@ -76,19 +76,12 @@ void JobCheckpoints::Start(bool recovered) {
   if (!aligned()) return;
   awaits_rollback_ = recovered && durable.awaits_rollback;
   if (!parts_.identity.leads()) return;
-  lead_ = std::make_unique<CheckpointLead>(
-      parts_.identity.job, options_.server_count, parts_.peers, control_,
-      CheckpointLead::Server{
-          .checkpoints = [this] { return OwnCheckpoints(); },
-          .roll_back =
-              [this](const RollbackOrder& order, CheckpointLead::Returned done) {
-                GoBack(order.step, order.generation, std::move(done));
-              },
-          .fail = [this](const absl::Status& status) { options_.durable->failed(status); }},
-      /*settled=*/!recovered, durable.retention.every);
+  lead_ = std::make_unique<CheckpointLead>(parts_.identity.job, options_.server_count, parts_.peers,
+                                           control_, static_cast<LeadServer&>(*this),
+                                           /*settled=*/!recovered, durable.retention.every);
 }
 
-void JobCheckpoints::Stop() {
+void JobCheckpoints::Finish() {
   if (checkpointer_ != nullptr) checkpointer_->Stop();
 }
 
@@ -191,12 +184,12 @@ void JobCheckpoints::Save(const SaveCheckpointRequest& request, bool live, const
 void JobCheckpoints::SaveEverywhere(const SaveCheckpointRequest& request, const SaveDone& done) {
   const auto sum = std::make_shared<SaveSum>(options_.server_count, done);
   for (uint32_t s = 1; s < options_.server_count; ++s) {
-    parts_.peers->SaveCheckpoint(ServerId{s}, request,
-                                 [this, s, sum](absl::StatusOr<SaveCheckpointReply> reply) {
-                                   control_.Post([this, s, sum, reply = std::move(reply)] {
-                                     sum->Add(parts_.peers->NameOf(ServerId{s}), reply);
-                                   });
-                                 });
+    parts_.peers->Call(ServerId{s}, request,
+                       [this, s, sum](absl::StatusOr<SaveCheckpointReply> reply) {
+                         control_.Post([this, s, sum, reply = std::move(reply)] {
+                           sum->Add(parts_.peers->NameOf(ServerId{s}), reply);
+                         });
+                       });
   }
   SaveOwn(request,
           [sum](const absl::StatusOr<SaveCheckpointReply>& reply) { sum->Add("server 0", reply); });
@@ -211,7 +204,7 @@ void JobCheckpoints::SaveOwn(const SaveCheckpointRequest& request, const SaveDon
                  });
 }
 
-void JobCheckpoints::CancelSaves(const absl::Status& status) {
+void JobCheckpoints::Stop(const absl::Status& status) {
   if (requests_ != nullptr) requests_->Cancel(status);
 }
 
@@ -282,7 +275,7 @@ absl::StatusOr<FollowReply> JobCheckpoints::Follow(const FollowRequest& request)
     }
     if (request.has_checkpoint_step()) SaveAt(Step{request.checkpoint_step()});
   }
-  const ServerCheckpoints own = OwnCheckpoints();
+  const ServerCheckpoints own = Checkpoints();
   FollowReply reply;
   reply.set_epoch(identity.epoch.value);
   reply.set_run(own.run.value);
@@ -321,8 +314,8 @@ void JobCheckpoints::Rollback(const RollbackRequest& request,
 void JobCheckpoints::GoBack(Step step, Generation generation,
                             std::function<void(const absl::Status&)> done) {
   LOG(INFO) << "rollback: going back to step " << step << " under generation " << generation;
-  goes_back_ = true;
-  CancelSaves(absl::UnavailableError("the servers go back to another checkpoint"));
+  parts_.stopping = true;
+  Stop(absl::UnavailableError("the servers go back to another checkpoint"));
   checkpointer_->RollBack(step, generation, [this, done = std::move(done)](const auto& status) {
     done(status);
     if (status.ok()) return options_.durable->restart();
@@ -335,7 +328,7 @@ void JobCheckpoints::ReturnTo(Step step) {
   GoBack(step, parts_.identity.generation + 1, [](const absl::Status&) {});
 }
 
-ServerCheckpoints JobCheckpoints::OwnCheckpoints() const {
+ServerCheckpoints JobCheckpoints::Checkpoints() const {
   const std::shared_ptr<const HostedModel> model = parts_.model.Get();
   return {.run = parts_.identity.run,
           .generation = parts_.identity.generation,
@@ -343,6 +336,16 @@ ServerCheckpoints JobCheckpoints::OwnCheckpoints() const {
           .steps = checkpointer_->steps(),
           .frontier = model == nullptr ? Step{} : model->frontier(),
           .writing = checkpointer_->writing()};
+}
+
+void JobCheckpoints::RollBack(const RollbackOrder& order, Returned done) {
+  GoBack(order.step, order.generation, std::move(done));
+}
+
+void JobCheckpoints::Fail(const absl::Status& status) { options_.durable->failed(status); }
+
+void JobCheckpoints::FillIn(const HeartbeatRequest& /*request*/, HeartbeatReply& reply) {
+  if (const std::optional<Step> step = announced()) reply.set_checkpoint_step(step->value);
 }
 
 void JobCheckpoints::FillIn(StatusReply& reply) const {

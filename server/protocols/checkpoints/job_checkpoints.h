@@ -34,14 +34,15 @@
 #include "server/protocols/checkpoints/rollback_plan.h"
 #include "server/protocols/checkpoints/save_requests.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/job_identity.h"
 #include "server/protocols/peers.h"
+#include "server/protocols/protocol.h"
+#include "server/protocols/state/job_identity.h"
 #include "server/shards/hosted_model.h"
 #include "server/shards/journal.h"
 
 namespace thinwire {
 
-class JobCheckpoints {
+class JobCheckpoints final : public Protocol, private LeadServer {
  public:
   struct Options {
     std::optional<DurableOptions> durable;
@@ -53,6 +54,7 @@ class JobCheckpoints {
   // the lead of several servers.
   struct Parts {
     const JobIdentity& identity;
+    bool& stopping;  // JobState::stopping, set when this server has begun to go back
     const ModelSlot& model;
     const StoredState& stored;
     Journal& journal;
@@ -70,7 +72,7 @@ class JobCheckpoints {
   void Start(bool recovered);
   // Blocks until the current checkpoint is written or has failed. REQUIRES: the control thread is
   // stopped.
-  void Stop();
+  void Finish();
 
   // Returns Unavailable while the servers have to agree on the checkpoint to continue from.
   absl::Status CheckAgreed() const;
@@ -78,8 +80,6 @@ class JobCheckpoints {
   bool awaits_rollback() const { return awaits_rollback_; }
   // Returns whether all servers make their checkpoints at the same steps and go back together.
   bool aligned() const { return keeps_only_checkpoints() && options_.fold == Fold::kRound; }
-  // Returns whether this server has begun to go back, and therefore accepts nothing more.
-  bool goes_back() const { return goes_back_; }
   // Returns the newest step that this server, the lead, has announced; nullopt: none.
   std::optional<Step> announced() const;
 
@@ -93,14 +93,15 @@ class JobCheckpoints {
   // nullopt: none yet.
   std::optional<Step> kept() const { return lead_ == nullptr ? std::nullopt : lead_->kept(); }
 
-  // Starts the checkpoints that are due, and calls the other servers.
-  void Tick(absl::Time now);
+  // Starts the checkpoints that are due, and calls the other servers. Called also while the servers
+  // have to agree.
+  void Tick(absl::Time now) override;
   // With durability: checkpoint, saves the first values as soon as the shards have them.
   void SaveFirst();
   // Starts a last checkpoint, before the job stops.
   void SaveLast();
 
-  // Perform the lead's requests at another server (Job::Follow, Job::Rollback).
+  // Perform the lead's requests at another server (FollowRequest, RollbackRequest).
   absl::StatusOr<FollowReply> Follow(const FollowRequest& request);
   void Rollback(const RollbackRequest& request,
                 std::function<void(absl::StatusOr<RollbackReply>)> done);
@@ -116,10 +117,12 @@ class JobCheckpoints {
   void Restore(const RestoreCheckpointRequest& request,
                std::function<void(absl::StatusOr<RestoreCheckpointReply>)> done);
   // Ends the requests for a checkpoint with STATUS.
-  void CancelSaves(const absl::Status& status);
+  void Stop(const absl::Status& status) override;
 
-  // Adds the counters of the checkpoints and the state of a rollback to REPLY.
-  void FillIn(StatusReply& reply) const;
+  // Add the step of the next checkpoint, the counters of the checkpoints and the state of a
+  // rollback.
+  void FillIn(const HeartbeatRequest& request, HeartbeatReply& reply) override;
+  void FillIn(StatusReply& reply) const override;
 
  private:
   bool keeps_only_checkpoints() const {
@@ -139,7 +142,9 @@ class JobCheckpoints {
   // Makes a checkpoint when the frontiers have reached STEP.
   void SaveAt(Step step);
   void GoBack(Step step, Generation generation, std::function<void(const absl::Status&)> done);
-  ServerCheckpoints OwnCheckpoints() const;
+  ServerCheckpoints Checkpoints() const override;
+  void RollBack(const RollbackOrder& order, Returned done) override;
+  void Fail(const absl::Status& status) override;
 
   const Options options_;
   const Parts parts_;
@@ -148,7 +153,6 @@ class JobCheckpoints {
   std::unique_ptr<SaveRequests> requests_;      // null: no checkpoints
   std::unique_ptr<CheckpointLead> lead_;        // set at the lead if aligned()
   bool awaits_rollback_ = false;
-  bool goes_back_ = false;
 };
 
 }  // namespace thinwire

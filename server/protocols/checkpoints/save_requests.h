@@ -1,4 +1,4 @@
-// SaveRequests performs the requests for a checkpoint of this server now (Job::SaveCheckpoint).
+// SaveRequests performs the requests for a checkpoint of this server now (SaveCheckpointRequest).
 //
 //   request of a step      ends with the checkpoint of this step, which may be there already
 //   request of no step     ends with the first checkpoint that is started after the request

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -83,7 +84,7 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
     RETURN_IF_ERROR(CheckNumber(member.worker));
     Restore(member);
   }
-  parts_.dealer.Reset(checkpoint.deals);
+  parts_.state.dealer.Reset(checkpoint.deals);
   for (const SavedShard& saved : checkpoint.shards) {
     ShardHost* host = model->Find(saved.shard);
     if (host == nullptr) {
@@ -91,10 +92,10 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
           absl::StrCat(folder_, ": shard ", saved.shard.value, " is not on this server"));
     }
     RETURN_IF_ERROR(host->Restore(saved));
-    if (saved.state.rule.has_value()) parts_.scaler.Restore({*saved.state.rule, {}});
+    if (saved.state.rule.has_value()) parts_.state.rule.Restore({*saved.state.rule, {}});
   }
   for (const SavedShard& saved : checkpoint.shards) {
-    if (saved.state.next_rule.has_value()) parts_.scaler.Restore(*saved.state.next_rule);
+    if (saved.state.next_rule.has_value()) parts_.state.rule.Restore(*saved.state.next_rule);
   }
   if (checkpoint.lead.has_value()) {
     RETURN_IF_ERROR(CheckNumbers(*checkpoint.lead));
@@ -112,13 +113,13 @@ absl::Status StoredState::RestoreLeadFile(std::optional<Step> step) {
     rule_ = state->rule();
     // Servers that go back together change the rule at the same later step.
     const Step least = aligned_ && step.has_value() ? *step + Dealer::kLeastSteps : Step{};
-    RETURN_IF_ERROR(parts_.scaler.Restore(*rule_, least));
+    RETURN_IF_ERROR(parts_.state.rule.Restore(*rule_, least));
   }
   if (state->has_lead()) {
     const LeadRecord lead = LeadOf(state->lead());
     RETURN_IF_ERROR(CheckNumbers(lead));
     Restore(lead);
-    if (!aligned_) parts_.dealer.Reset({state->deals().begin(), state->deals().end()});
+    if (!aligned_) parts_.state.dealer.Reset({state->deals().begin(), state->deals().end()});
   }
   return absl::OkStatus();
 }
@@ -129,10 +130,10 @@ absl::Status StoredState::CheckNumbers(const LeadRecord& record) const {
 }
 
 absl::Status StoredState::CheckNumber(WorkerId worker) const {
-  if (worker.value < parts_.membership.worker_count()) return absl::OkStatus();
+  if (worker.value < parts_.state.membership.worker_count()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(folder_, ": worker ", worker.value,
                                           " is not a worker of this job (expected below ",
-                                          parts_.membership.worker_count(), ")"));
+                                          parts_.state.membership.worker_count(), ")"));
 }
 
 absl::Status StoredState::Restore(const BeginRecord& record) {
@@ -141,7 +142,7 @@ absl::Status StoredState::Restore(const BeginRecord& record) {
         absl::StrCat(folder_, ": holds the state of another job (expected ", Quoted(identity_.job),
                      ", got ", Quoted(record.join.job()), ")"));
   }
-  absl::Status status = parts_.job_match.Check(record.join);
+  absl::Status status = parts_.state.match.Check(record.join);
   if (status.ok()) status = parts_.model.MakeOrCompare(record.join);
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(folder_,
@@ -156,14 +157,17 @@ absl::Status StoredState::Restore(const BeginRecord& record) {
 }
 
 void StoredState::Restore(const MemberRecord& record) {
-  parts_.membership.Restore(record.worker, record.assigned, record.incarnation, record.left, now_);
+  parts_.state.membership.Restore(record.worker, record.assigned, record.incarnation, record.left,
+                                  now_);
 }
 
 void StoredState::Restore(const LeadRecord& record) {
-  parts_.admission.Restore(record.admitted);
-  parts_.scaler.RestoreReduction(record.target_workers);
+  std::vector<Epoch>& admitted = parts_.state.admitted;
+  std::copy_n(record.admitted.begin(), std::min(record.admitted.size(), admitted.size()),
+              admitted.begin());
+  parts_.state.rule.RestoreReduction(record.target_workers);
   for (const auto& [worker, incarnation] : record.drained) {
-    parts_.membership.RestoreRetired(worker, incarnation);
+    parts_.state.membership.RestoreRetired(worker, incarnation);
   }
 }
 
@@ -175,11 +179,11 @@ absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
     return host->value_count();
   };
   ASSIGN_OR_RETURN(const LogRecord record,
-                   DecodeRecord(bytes, parts_.membership.worker_count(), value_count));
+                   DecodeRecord(bytes, parts_.state.membership.worker_count(), value_count));
   if (const auto* event = std::get_if<ShardRecord>(&record)) {
     model->host(event->shard).Replay(sequence, event->event);
     if (const auto* rule = std::get_if<RuleEvent>(&event->event)) {
-      parts_.scaler.Restore(*rule);
+      parts_.state.rule.Restore(*rule);
     }
     return absl::OkStatus();
   }
@@ -188,7 +192,7 @@ absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
     return absl::OkStatus();
   }
   if (const auto* deal = std::get_if<DealRecord>(&record)) {
-    parts_.dealer.Replay(deal->deal);
+    parts_.state.dealer.Replay(deal->deal);
     return absl::OkStatus();
   }
   if (const auto* lead = std::get_if<LeadRecord>(&record)) {
@@ -199,7 +203,7 @@ absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
 }
 
 MemberRecord StoredState::MemberRecordOf(WorkerId worker) const {
-  const Member& member = parts_.membership.of(worker);
+  const Member& member = parts_.state.membership.of(worker);
   return {.worker = worker,
           .assigned = member.assigned,
           .incarnation = member.incarnation,
@@ -207,9 +211,9 @@ MemberRecord StoredState::MemberRecordOf(WorkerId worker) const {
 }
 
 LeadRecord StoredState::LeadRecordNow() const {
-  return {.admitted = parts_.admission.epochs(),
-          .target_workers = parts_.scaler.reduction(),
-          .drained = parts_.membership.Retired()};
+  return {.admitted = parts_.state.admitted,
+          .target_workers = parts_.state.rule.reduction(),
+          .drained = parts_.state.membership.Retired()};
 }
 
 Checkpoint StoredState::Head() const {
@@ -217,11 +221,11 @@ Checkpoint StoredState::Head() const {
   head.server = identity_.server;
   head.run = *run_;
   head.run.generation = identity_.generation;
-  for (uint32_t w = 0; w < parts_.membership.worker_count(); ++w) {
+  for (uint32_t w = 0; w < parts_.state.membership.worker_count(); ++w) {
     const MemberRecord member = MemberRecordOf(WorkerId{w});
     if (member.assigned != Incarnation{}) head.members.push_back(member);
   }
-  head.deals = parts_.dealer.deals();
+  head.deals = parts_.state.dealer.deals();
   if (identity_.leads()) head.lead = LeadRecordNow();
   return head;
 }
@@ -255,11 +259,11 @@ absl::Status StoredState::WriteLeadFile(const std::optional<SetModeRequest>& rul
     LeadRecord lead = LeadRecordNow();
     // A change of the number of workers completes or replaces a reduction.
     const bool changes =
-        rule.has_value() && rule->consistency().workers() != parts_.scaler.rule().workers;
+        rule.has_value() && rule->consistency().workers() != parts_.state.rule.rule().workers;
     if (changes) lead.target_workers = 0;
     *state.mutable_lead() = LeadMessage(lead);
     if (!aligned_) {
-      const std::vector<Deal> deals = parts_.dealer.deals();
+      const std::vector<Deal> deals = parts_.state.dealer.deals();
       state.mutable_deals()->Assign(deals.begin(), deals.end());
     }
   }

@@ -33,12 +33,8 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
 #include "server/durable/log_record.h"
-#include "server/protocols/deals/dealer.h"
-#include "server/protocols/job_identity.h"
-#include "server/protocols/membership/admission.h"
-#include "server/protocols/membership/job_match.h"
-#include "server/protocols/membership/membership.h"
-#include "server/protocols/rules/scaler.h"
+#include "server/protocols/decision_store.h"
+#include "server/protocols/state/job_state.h"
 #include "server/shards/hosted_model.h"
 #include "server/shards/journal.h"
 
@@ -75,23 +71,17 @@ struct DurableOptions {
 // of the file system.
 absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold);
 
-class StoredState {
+class StoredState final : public DecisionStore {
  public:
   // The parts of the job that are restored. They must outlive this object.
   struct Parts {
+    JobState& state;
     ModelSlot& model;
-    Membership& membership;
-    JobMatch& job_match;
-    Admission& admission;
-    Dealer& dealer;
-    Scaler& scaler;
     Journal& journal;
     ExecutorFactory& threads;  // makes the executor of the log
   };
 
-  // IDENTITY is that of the server to which the state belongs. It must outlive this object.
-  StoredState(const JobIdentity& identity, const Parts& parts)
-      : identity_(identity), parts_(parts) {}
+  explicit StoredState(const Parts& parts) : identity_(parts.state.identity), parts_(parts) {}
 
   // Restores the state in the folder, if there is one, and starts the log, if there is one. Every
   // process that has not left has a lease from NOW on. ALIGNED: all servers go back to checkpoints
@@ -107,15 +97,10 @@ class StoredState {
   void RecordRun(RunId run, const std::string& token_key, const JoinRequest& request);
   // Records the state of the worker's number; calls THEN when it is durable.
   void RecordMember(WorkerId worker, std::function<void()> then);
-  // THEN gets OK when the decision is durable, or the error of the file system, within the call.
-  using Recorded = std::function<void(const absl::Status&)>;
-  // At the lead: records its decisions about servers and workers.
-  void RecordLead(const Recorded& then);
-  // At the lead: records a deal, which the Dealer has proposed.
-  void RecordDeal(const Deal& deal, const Recorded& then);
-  // At the lead: stores the REQUEST with which it passes the newest rule on. Errors: those of the
-  // file system; either rule may then be on the disk.
-  absl::Status StoreRule(const SetModeRequest& request);
+
+  void RecordLead(const Recorded& then) override;
+  void RecordDeal(const Deal& deal, const Recorded& then) override;
+  absl::Status StoreRule(const SetModeRequest& request) override;
 
   // Returns a checkpoint without shards. REQUIRES: run() is set.
   Checkpoint Head() const;

@@ -3,24 +3,33 @@
 #include <glog/logging.h>
 
 #include <cstdint>
-#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "config/job.h"
+#include "proto/deal_check.h"
 #include "server/core/shard.h"
 
 namespace thinwire {
 
-DealLead::DealLead(Dealer& dealer, const ModelSlot& model, Clock& clock, std::function<Rule()> rule,
-                   Executor& control, Record record, std::unique_ptr<GrowthLead> growth)
-    : dealer_(dealer),
+DealLead::DealLead(JobState& state, const JoinQueue& joins, const JobCheckpoints& checkpoints,
+                   DecisionStore& store, const ModelSlot& model, Clock& clock, Executor& control,
+                   std::unique_ptr<GrowthLead> growth)
+    : state_(state),
+      dealer_(state.dealer),
+      joins_(joins),
+      checkpoints_(checkpoints),
+      store_(store),
       model_(model),
       clock_(clock),
-      rule_(std::move(rule)),
       control_(control),
-      record_(std::move(record)),
       growth_(std::move(growth)) {}
+
+absl::Status DealLead::Begin() {
+  if (state_.recovered) dealer_.Resume(clock_.Now(), /*went_back=*/checkpoints_.aligned());
+  return absl::OkStatus();
+}
 
 void DealLead::AddTask(const JoinRequest& request) {
   if (growth_ == nullptr || growth_->begun()) return;
@@ -37,7 +46,7 @@ void DealLead::MeasureNoise(const std::shared_ptr<const HostedModel>& model) {
   const auto update = [this, model](const std::vector<NoiseEstimate>& shards) {
     const NoiseEstimate noise = SumOfNoise(shards);
     measures_ = false;
-    if (!growth_->Update(noise, model->largest_next(), rule_())) return;
+    if (!growth_->Update(noise, model->largest_next(), state_.rule.rule())) return;
     const uint64_t batch = growth_->batch();
     LOG(INFO) << "the batch grows from " << batch << " to " << 2 * batch
               << " examples: gradient variance " << noise.variance << ", squared gradient "
@@ -50,14 +59,17 @@ void DealLead::MeasureNoise(const std::shared_ptr<const HostedModel>& model) {
       });
 }
 
-void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<WorkerId>& returning) {
+void DealLead::Update() {
+  // Workers that stop together leave one after the other, and come back together.
+  if (state_.stopping || state_.membership.StopStep().has_value()) return;
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr || model->hosts().empty()) return;
   StoreProgress(*model);
   if (!model->open()) return;
   MeasureNoise(model);
   const auto next = [&model](WorkerId worker) { return model->next(worker); };
-  const auto deal = dealer_.Propose(live, returning, next, clock_.Now());
+  const auto deal =
+      dealer_.Propose(state_.membership.Live(), joins_.Returning(), next, clock_.Now());
   if (!deal.has_value()) return;
   if (const auto more = deal_lines_.Next(clock_.Now())) {
     LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
@@ -67,7 +79,7 @@ void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<Worke
                       : "")
               << *more;
   }
-  record_(*deal, [this](const absl::Status& recorded) {
+  store_.RecordDeal(*deal, [this](const absl::Status& recorded) {
     control_.Post([this, recorded] {
       if (recorded.ok()) return dealer_.Commit();
       LOG_EVERY_T(WARNING, 10) << "a deal is announced later: " << recorded.message();
@@ -76,40 +88,27 @@ void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<Worke
   });
 }
 
-void DealLead::Replace(WorkerId worker) {
+void DealLead::Heard(const HeartbeatRequest& request) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
-  const Step next = model->next(worker);
-  // By round, the other workers may have finished one step more.
-  const uint64_t ahead_count = rule_().fold == Fold::kRound ? 1 : 0;
-  if (model->largest_next() > next + ahead_count) dealer_.Replace(worker, next);
+  if (model == nullptr || state_.stopping) return;
+  // The servers and the workers may go back to the newest common checkpoint, but not further.
+  Step limit{kLastDealStep};
+  if (checkpoints_.aligned()) limit = checkpoints_.kept().value_or(Step{});
+  dealer_.Drop(request.data_epoch(), Step{request.data_epoch_begin()}, limit,
+               state_.membership.Live(), [&model](WorkerId worker) { return model->next(worker); });
 }
 
-absl::StatusOr<Step> DealLead::StepAhead() {
-  const std::shared_ptr<const HostedModel> model = model_.Get();
-  if (model->hosts().empty()) {
-    return absl::FailedPreconditionError(
-        "server 0: cannot announce a step (expected at least one shard on server 0, got none)");
-  }
-  StoreProgress(*model);
-  return dealer_.StepAhead();
-}
-
-void DealLead::FillIn(JoinReply& reply) {
+void DealLead::FillIn(WorkerId /*worker*/, JoinReply& reply) {
   StoreProgress(*model_.Get());
   dealer_.FillIn(reply);
 }
 
 void DealLead::FillIn(const HeartbeatRequest& request, HeartbeatReply& reply) {
-  dealer_.Heard(WorkerId{request.worker()}, request.dealt_until());
-  StoreProgress(*model_.Get());
-  dealer_.FillIn(request.deal_count(), reply);
-}
-
-void DealLead::Drop(const HeartbeatRequest& request, Step limit,
-                    const std::vector<WorkerId>& live) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
-  dealer_.Drop(request.data_epoch(), Step{request.data_epoch_begin()}, limit, live,
-               [&model](WorkerId worker) { return model->next(worker); });
+  if (model == nullptr) return;
+  dealer_.Heard(WorkerId{request.worker()}, request.dealt_until());
+  StoreProgress(*model);
+  dealer_.FillIn(request.deal_count(), reply);
 }
 
 void DealLead::FillIn(StatusReply& reply) const {

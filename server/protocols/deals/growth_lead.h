@@ -19,7 +19,7 @@
 #include "proto/control.pb.h"
 #include "server/core/update/batch_growth.h"
 #include "server/core/update/gradient_noise.h"
-#include "server/protocols/deals/dealer.h"
+#include "server/protocols/state/dealer.h"
 
 namespace thinwire {
 

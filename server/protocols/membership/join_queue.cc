@@ -1,5 +1,8 @@
 #include "server/protocols/membership/join_queue.h"
 
+#include <cstdint>
+#include <memory>
+
 namespace thinwire {
 namespace {
 
@@ -16,7 +19,7 @@ void JoinQueue::Answer() {
   std::erase_if(waiting_, [this](const JoinCall& call) { return TryAnswer(call); });
 }
 
-void JoinQueue::Cancel(const absl::Status& status) {
+void JoinQueue::Stop(const absl::Status& status) {
   for (const JoinCall& call : waiting_) call.done(status);
   waiting_.clear();
 }
@@ -24,7 +27,7 @@ void JoinQueue::Cancel(const absl::Status& status) {
 std::vector<WorkerId> JoinQueue::Returning() const {
   std::vector<WorkerId> workers;
   for (const JoinCall& call : waiting_) {
-    if (membership_.of(call.worker()).expired) workers.push_back(call.worker());
+    if (state_.membership.of(call.worker()).expired) workers.push_back(call.worker());
   }
   return workers;
 }
@@ -35,13 +38,13 @@ bool JoinQueue::TryAnswer(const JoinCall& call) {
     return true;
   }
   // Whether training waits for all workers is not known yet.
-  if (membership_.awaits_return()) return false;
-  const Member before = membership_.of(call.worker());
-  const auto assigned = membership_.Assign(call.worker(), call.arrival, clock_.Now());
+  if (state_.membership.awaits_return()) return false;
+  const Member before = state_.membership.of(call.worker());
+  const auto assigned = state_.membership.Assign(call.worker(), call.arrival, clock_.Now());
   if (!assigned.ok()) {
     call.done(assigned.status());
   } else if (assigned->has_value()) {
-    if (before.incarnation != Incarnation{}) deals_.Replace(call.worker());
+    if (before.incarnation != Incarnation{}) DealAnew(call.worker());
     Announce(call, **assigned);
   } else {
     return false;
@@ -49,16 +52,24 @@ bool JoinQueue::TryAnswer(const JoinCall& call) {
   return true;
 }
 
+void JoinQueue::DealAnew(WorkerId worker) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  const Step next = model->next(worker);
+  // By round, the other workers may have finished one step more.
+  const uint64_t ahead_count = state_.rule.rule().fold == Fold::kRound ? 1 : 0;
+  if (model->largest_next() > next + ahead_count) state_.dealer.Replace(worker, next);
+}
+
 void JoinQueue::Announce(const JoinCall& call, Incarnation incarnation) {
   admission_.Announce(call.worker(), incarnation, clock_.Now(),
                       [this, call, incarnation](absl::Status admitted) {
                         if (call.abandoned()) admitted = Abandoned();
                         if (admitted.ok()) {
-                          membership_.Renew(call.worker(), incarnation, clock_.Now());
+                          state_.membership.Renew(call.worker(), incarnation, clock_.Now());
                           return admit_(call, incarnation);
                         }
                         // Frees the number. Fails if a newer process has taken it already.
-                        membership_.Leave(call.worker(), incarnation).IgnoreError();
+                        state_.membership.Leave(call.worker(), incarnation).IgnoreError();
                         call.done(admitted);
                       });
 }

@@ -1,9 +1,7 @@
 // JoinQueue admits new worker processes, at the lead. A Join waits until the number of its worker
 // is free. Then the worker gets an incarnation, and the other servers learn of it.
 //
-//   Add -> Membership::Assign -> Admission::Announce -> ADMIT
-//
-// Lives on the job's control thread.
+//   Add -> Membership::Assign -> AdmissionLead::Announce -> ADMIT
 #ifndef THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_JOIN_QUEUE_H_
 #define THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_JOIN_QUEUE_H_
 
@@ -17,9 +15,10 @@
 #include "common/base/ids.h"
 #include "common/time/clock.h"
 #include "proto/control.pb.h"
-#include "server/protocols/deals/deal_lead.h"
-#include "server/protocols/membership/admission.h"
-#include "server/protocols/membership/membership.h"
+#include "server/protocols/membership/admission_lead.h"
+#include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
+#include "server/shards/hosted_model.h"
 
 namespace thinwire {
 
@@ -33,17 +32,17 @@ struct JoinCall {
   WorkerId worker() const { return WorkerId{request.worker()}; }
 };
 
-class JoinQueue {
+class JoinQueue final : public Protocol {
  public:
   using Admit = std::function<void(const JoinCall&, Incarnation)>;
 
-  // Calls ADMIT with each admitted process; ADMIT replies to it. MEMBERSHIP, ADMISSION, DEALS and
-  // CLOCK must outlive this object.
-  JoinQueue(Membership& membership, Admission& admission, DealLead& deals, Clock& clock,
+  // Calls ADMIT with each admitted process; ADMIT replies to it. The other arguments must outlive
+  // this object.
+  JoinQueue(JobState& state, AdmissionLead& admission, const ModelSlot& model, Clock& clock,
             Admit admit)
-      : membership_(membership),
+      : state_(state),
         admission_(admission),
-        deals_(deals),
+        model_(model),
         clock_(clock),
         admit_(std::move(admit)) {}
 
@@ -52,8 +51,9 @@ class JoinQueue {
   // Admits or refuses the waiting processes for which this is possible now. Call after a change of
   // the membership.
   void Answer();
+  void Tick(absl::Time /*now*/) override { Answer(); }
   // Replies to all waiting calls with STATUS.
-  void Cancel(const absl::Status& status);
+  void Stop(const absl::Status& status) override;
 
   // Returns the workers whose process is lost and whose new process waits.
   std::vector<WorkerId> Returning() const;
@@ -63,10 +63,13 @@ class JoinQueue {
   bool TryAnswer(const JoinCall& call);
   // Announces the new process to the other servers, then admits it.
   void Announce(const JoinCall& call, Incarnation incarnation);
+  // A new process has replaced the lost process of WORKER. If it begins some steps later, the
+  // examples of these steps are dealt anew.
+  void DealAnew(WorkerId worker);
 
-  Membership& membership_;
-  Admission& admission_;
-  DealLead& deals_;
+  JobState& state_;
+  AdmissionLead& admission_;
+  const ModelSlot& model_;
   Clock& clock_;
   const Admit admit_;
   std::vector<JoinCall> waiting_;

@@ -1,77 +1,53 @@
-// PrecisionLead is the lead's part in push: adaptive. It keeps the state of TrialRounds in the
-// server's state folder, lets the Dealer hold the workers back at the end of a trial, and tells the
-// job when to return to a snapshot.
-//
-//   tests in heartbeats, frontier, checkpoints -> TrialRounds -> file -> step of the return
-//
-// Lives on the job's control thread.
+// PrecisionLead chooses the push codec by trials, at the lead of a job with push: adaptive. It tells
+// StoredTrials the tests of the workers and the progress of this server, and sends all processes
+// back to the snapshots of the trials.
 #ifndef THINWIRE_SERVER_PROTOCOLS_PRECISION_PRECISION_LEAD_H_
 #define THINWIRE_SERVER_PROTOCOLS_PRECISION_PRECISION_LEAD_H_
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/model/partition.h"
 #include "common/spec/push_spec.h"
 #include "proto/control.pb.h"
-#include "server/durable/files.h"
-#include "server/protocols/deals/dealer.h"
-#include "server/protocols/precision/trial_rounds.h"
+#include "server/protocols/checkpoints/job_checkpoints.h"
+#include "server/protocols/checkpoints/stored_state.h"
+#include "server/protocols/precision/stored_trials.h"
+#include "server/protocols/protocol.h"
+#include "server/protocols/state/job_state.h"
+#include "server/shards/server_shards.h"
 
 namespace thinwire {
 
-class PrecisionLead {
+class PrecisionLead final : public Protocol {
  public:
-  // FOLDER is the server's state folder. FILES and DEALER must outlive this object.
-  PrecisionLead(AdaptiveSpec spec, Files& files, const std::string& folder, Dealer& dealer);
+  // The arguments must outlive this object.
+  PrecisionLead(const AdaptiveSpec& spec, const DurableOptions& durable, JobState& state,
+                JobCheckpoints& checkpoints, const ServerShards& shards)
+      : durable_(durable),
+        state_(state),
+        checkpoints_(checkpoints),
+        shards_(shards),
+        trials_(spec, *durable.files, durable.folder, state.dealer) {}
 
-  // Begins RUN, or continues it if the server has RECOVERED its state. Call before any other method.
-  // Errors: DataLoss if the file is damaged or belongs to another run; FailedPrecondition if it is
-  // missing; errors of the file system.
-  absl::Status Start(RunId run, bool recovered);
+  // Returns whether a checkpoint of the shards fits the trials (StoredTrials::MaySave).
+  bool MaySave() const { return trials_.MaySave(shards_.frontier()); }
 
-  // Sets the model. Call it before the first worker has joined this process.
-  void Begin(const Partition& partition) { rounds_.Begin(partition); }
-  // Adds the tests of a worker. Errors: those of the file system.
-  absl::Status Add(const HeartbeatRequest& request);
-  // Returns the step of the snapshot to which all processes return now; nullopt: they go on. All
-  // workers have finished the steps below FRONTIER; every server has the checkpoint of step KEPT;
-  // ANNOUNCED is the step of the next checkpoint. Errors: those of the file system.
-  absl::StatusOr<std::optional<Step>> Update(Step frontier, std::optional<Step> kept,
-                                             std::optional<Step> announced);
-
-  // Returns the step of the next snapshot; nullopt: none is needed.
-  std::optional<Step> snapshot() const { return rounds_.snapshot(); }
-  // Returns whether a checkpoint at FRONTIER fits the state: it lies neither in a trial nor after
-  // the next snapshot.
-  bool MaySave(Step frontier) const;
-
-  // Add the arms in force, and all decisions.
-  void FillIn(JoinReply& reply) const;
-  void FillIn(StatusReply& reply) const;
+  // Errors: those of StoredTrials::Start.
+  absl::Status Begin() override;
+  void Tick(absl::Time now) override;
+  void Heard(const HeartbeatRequest& request) override;
+  void FillIn(WorkerId worker, JoinReply& reply) override;
+  void FillIn(StatusReply& reply) const override { trials_.FillIn(reply); }
 
  private:
-  absl::Status Perform(TrialRounds::Action action);
-  // Tells the dealer the first step that no worker may begin. ANNOUNCED: as for Update.
-  void SetLimit(std::optional<Step> announced);
-  // Reads the state from the file. Errors: as of Start.
-  absl::Status Load();
-  // Writes the state to the file.
-  absl::Status Store();
-  void LogDecision() const;
+  // Sends all processes back to a snapshot if it is due.
+  void Adapt();
 
-  Files& files_;
-  const std::string folder_;
-  const std::string path_;
-  const std::vector<AdaptiveSpec::Arm> arms_;
-  Dealer& dealer_;
-  TrialRounds rounds_;
-  RunId run_;
-  bool returns_ = false;  // until all processes have returned, which ends this object
+  const DurableOptions& durable_;
+  JobState& state_;
+  JobCheckpoints& checkpoints_;
+  const ServerShards& shards_;
+  StoredTrials trials_;
 };
 
 }  // namespace thinwire

@@ -1,0 +1,81 @@
+// The protocols of one server of a job (server/protocols/protocol.h). Whether the server leads is
+// decided here, and nowhere else.
+#ifndef THINWIRE_SERVER_JOB_JOB_PROTOCOLS_H_
+#define THINWIRE_SERVER_JOB_JOB_PROTOCOLS_H_
+
+#include <memory>
+#include <vector>
+
+#include "common/time/clock.h"
+#include "common/time/executor.h"
+#include "server/job/job_options.h"
+#include "server/protocols/checkpoints/job_checkpoints.h"
+#include "server/protocols/checkpoints/stored_state.h"
+#include "server/protocols/clipping/clip_follower.h"
+#include "server/protocols/clipping/clip_lead.h"
+#include "server/protocols/clipping/clipper.h"
+#include "server/protocols/deals/deal_lead.h"
+#include "server/protocols/membership/admission_follower.h"
+#include "server/protocols/membership/admission_lead.h"
+#include "server/protocols/membership/join_queue.h"
+#include "server/protocols/membership/member_events.h"
+#include "server/protocols/membership/membership_lead.h"
+#include "server/protocols/membership/training_start.h"
+#include "server/protocols/membership/worker_tokens.h"
+#include "server/protocols/peers.h"
+#include "server/protocols/precision/precision_lead.h"
+#include "server/protocols/protocol.h"
+#include "server/protocols/rules/rule_follower.h"
+#include "server/protocols/rules/rule_lead.h"
+#include "server/protocols/rules/wait_lead.h"
+#include "server/protocols/state/job_state.h"
+#include "server/shards/counters.h"
+#include "server/shards/hosted_model.h"
+
+namespace thinwire {
+
+// The parts of a server that its protocols use. They must outlive the protocols.
+struct ProtocolParts {
+  const JobOptions& options;
+  JobState& state;
+  StoredState& stored;
+  JobCheckpoints& checkpoints;
+  ModelSlot& model;
+  Counters& counters;
+  WorkerTokens& tokens;
+  Peers* peers;  // null except at the lead of several servers
+  Clock& clock;
+  Executor& control;
+};
+
+struct JobProtocols {
+  // All protocols, except the checkpoints, in the order of their ticks.
+  std::vector<std::unique_ptr<Protocol>> all;
+
+  // The protocols in `all` that a job calls itself, because they receive requests.
+  MemberEvents* members = nullptr;
+  TrainingStart* start = nullptr;
+  Clipper* clipper = nullptr;  // null: the job has no clip_norm
+
+  // At the lead; null at another server.
+  MembershipLead* member_lead = nullptr;
+  JoinQueue* joins = nullptr;
+  AdmissionLead* admission = nullptr;
+  DealLead* deals = nullptr;
+  RuleLead* rules = nullptr;
+  WaitLead* waits = nullptr;           // null also without auto_backup and auto_slack
+  PrecisionLead* precision = nullptr;  // null also without push: adaptive
+  ClipLead* clip_lead = nullptr;       // null also without clip_norm
+
+  // At another server; null at the lead.
+  AdmissionFollower* admission_follower = nullptr;
+  RuleFollower* rule_follower = nullptr;
+  ClipFollower* clip_follower = nullptr;  // null also without clip_norm
+};
+
+// Makes the protocols of the server that PARTS belong to. ADMIT: as for JoinQueue.
+JobProtocols MakeProtocols(const ProtocolParts& parts, JoinQueue::Admit admit);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_JOB_JOB_PROTOCOLS_H_

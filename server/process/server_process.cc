@@ -1,0 +1,272 @@
+#include "server/process/server_process.h"
+
+#include <glog/logging.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
+#include "common/files/atomic_file.h"
+#include "common/memory/available_memory.h"
+#include "common/memory/memory_trimmer.h"
+#include "common/time/stop_limit.h"
+#include "common/time/trace.h"
+#include "common/time/watchdog.h"
+#include "common/tls/worker_token.h"
+#include "server/admin/job_watch.h"
+#include "server/admin/remote_status.h"
+#include "server/admin/server_admin.h"
+#include "server/durable/files.h"
+#include "server/durable/state_folder.h"
+#include "server/job/job.h"
+#include "server/job/job_threads.h"
+#include "server/job/make_job.h"
+#include "server/process/server_setup.h"
+#include "server/process/stop_requests.h"
+#include "server/protocols/checkpoints/stored_state.h"
+#include "server/protocols/peers.h"
+#include "server/rpc/grpc_peers.h"
+#include "server/rpc/listener.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kStopGrace = absl::Seconds(5);
+// Workers join again after a restart in place, so their calls may be cut off.
+constexpr absl::Duration kRestartGrace = absl::Milliseconds(100);
+// The system may need this long to release the port of the stopped listener.
+constexpr absl::Duration kPortPatience = absl::Seconds(5);
+// At the end, a server waits this long for its disk and, after the grace, for calls. The disk may
+// be slow, and a last checkpoint large.
+constexpr absl::Duration kDiskLimit = absl::Minutes(10);
+constexpr absl::Duration kCallLimit = absl::Seconds(15);
+
+// Raises the limit on open files to the largest value that this process may set. Each connection is
+// an open file, and gRPC 1.51 accepts no connection any more once an accept has failed.
+void RaiseFileLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    PLOG(WARNING) << "cannot raise the limit on open files";
+}
+
+RunId RandomRun() {
+  std::random_device random;
+  uint64_t run = 0;
+  while (run == 0) run = uint64_t{random()} << 32 | random();
+  return RunId{run};
+}
+
+// The other servers, whose status the lead's admin page shows too.
+using RemoteStatuses = std::vector<std::unique_ptr<RemoteStatus>>;
+
+class ServerProcess {
+ public:
+  ServerProcess(ServerSetup setup, Clock& clock, Clock& unix_clock, HugePageArena& memory)
+      : setup_(std::move(setup)),
+        clock_(clock),
+        unix_clock_(unix_clock),
+        memory_(memory),
+        address_(setup_.listen),
+        threads_(setup_.flags.threads) {}
+
+  // Opens what lasts as long as the process: trace, admin page and state.
+  absl::Status Open();
+  // Serves the job until the process ends in order, and returns the exit code. Errors: the job
+  // cannot be made or served, or the trace cannot be written.
+  absl::StatusOr<ExitCode> Serve();
+
+ private:
+  // Makes the job and serves it until a request. Returns whether it must be made anew.
+  absl::StatusOr<bool> ServeOnce(bool first);
+  // Makes the job, which recovers its state.
+  absl::StatusOr<std::unique_ptr<Job>> MakeOnce();
+  // Starts to serve JOB. If this is not the FIRST listener of the process, waits for the port of
+  // the last one.
+  absl::StatusOr<std::unique_ptr<Listener>> StartListener(Job& job, bool first);
+  // Returns the sources of the admin page: this server, and at the lead all servers. Fills in
+  // REMOTES, which must outlive the sources.
+  std::vector<StatusSource> StatusSources(Job& job, RemoteStatuses& remotes);
+  bool leads() const { return setup_.server == ServerId{0}; }
+
+  const ServerSetup setup_;
+  Clock& clock_;
+  Clock& unix_clock_;
+  HugePageArena& memory_;
+  const MemoryTrimmer trimmer_;
+  StopRequests requests_;
+  std::optional<Tracer> tracer_;
+  std::unique_ptr<ServerAdmin> admin_;
+  PosixFiles files_;
+  std::optional<StateFolder> folder_;
+  std::optional<DurableOptions> durable_;
+  uint64_t memory_budget_ = 0;
+  std::string address_;  // the one to listen on; after the first start with its port
+  std::optional<Watchdog> watchdog_;
+  JobThreads threads_;
+};
+
+absl::Status ServerProcess::Open() {
+  const ServerFlags& flags = setup_.flags;
+  if (!flags.trace.empty()) {
+    if (const absl::Status status = CheckReplaceable(flags.trace); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("--trace: ", status.message()));
+    }
+    tracer_.emplace(absl::StrCat("server ", setup_.server.value), unix_clock_);
+  }
+  if (!flags.admin.empty()) {
+    ASSIGN_OR_RETURN(admin_, ServerAdmin::Start(flags.admin, setup_.server, clock_));
+    LOG(INFO) << "admin " << admin_->address();
+  }
+  if (!flags.state_dir.empty()) {
+    ASSIGN_OR_RETURN(folder_, OpenStateFolder(files_, flags.state_dir, setup_.server));
+    durable_ = {
+        .files = &files_,
+        .folder = folder_->path,
+        .failed =
+            [this](const absl::Status& failure) { requests_.Fail(failure, ExitCodeOf(failure)); },
+        .log_failed =
+            [this](const absl::Status& failure) { requests_.Fail(failure, ExitCode::kIo); },
+        .restart = [this] { requests_.Restart(); }};
+  }
+  memory_budget_ = flags.memory_budget != 0 ? flags.memory_budget : AvailableMemory();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> ServerProcess::Serve() {
+  for (bool first = true;; first = false) {
+    ASSIGN_OR_RETURN(const bool restart, ServeOnce(first));
+    if (restart) continue;
+    if (tracer_.has_value()) RETURN_IF_ERROR(tracer_->Write(setup_.flags.trace));
+    if (!requests_.failure().ok()) {
+      std::cerr << "server: " << requests_.failure().message() << std::endl;
+    }
+    return requests_.code();
+  }
+}
+
+absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
+  std::optional<StopLimit> limit;  // destroyed after the job, which writes to the disk
+  ASSIGN_OR_RETURN(const std::unique_ptr<Job> job, MakeOnce());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Listener> listener, StartListener(*job, first));
+  address_ = listener->address();
+  job->StartTicking(std::min(absl::Milliseconds(100), setup_.spec.lease / 10));
+  LOG(INFO) << "server " << setup_.server.value << " of " << setup_.spec.server_count << ", epoch "
+            << job->epoch() << ", job " << setup_.spec;
+  RemoteStatuses remotes;
+  if (admin_ != nullptr) admin_->Show(StatusSources(*job, remotes));
+  if (first) {
+    std::cout << "listening " << address_ << std::endl;
+    sd_notify(/*unset_environment=*/0,
+              absl::StrCat("READY=1\nSTATUS=listening ", address_).c_str());
+  }
+  watchdog_.emplace([&job](Watchdog::Alive alive) { job->Tick(std::move(alive)); });
+
+  const bool restart = requests_.WaitForRestart();
+  listener->SetNotServing();
+  // Until the job is made anew, no control thread can answer.
+  watchdog_.emplace([](const Watchdog::Alive& alive) { alive(); });
+  if (!restart) sd_notify(/*unset_environment=*/0, "STOPPING=1");
+  if (admin_ != nullptr) admin_->Hide();
+  limit.emplace(kDiskLimit, [] { return "the shards and the event log"; });
+  absl::Notification stopped;
+  job->Stop([&stopped] { stopped.Notify(); });
+  stopped.WaitForNotification();
+  const absl::Duration grace = restart ? kRestartGrace : kStopGrace;
+  limit.emplace(grace + kCallLimit, [&listener] { return listener->OpenCalls(); });
+  listener->Stop(grace);
+  limit.emplace(kDiskLimit, [] { return "the last checkpoint"; });
+  LOG(INFO) << (restart ? "restarting in place after a rollback" : "stopped");
+  // The state on disk is now the one that the lead has chosen.
+  if (restart) durable_->awaits_rollback = false;
+  return restart;
+}
+
+absl::StatusOr<std::unique_ptr<Job>> ServerProcess::MakeOnce() {
+  Epoch epoch{static_cast<uint64_t>(absl::ToUnixNanos(unix_clock_.Now()))};
+  if (durable_.has_value()) {
+    ASSIGN_OR_RETURN(epoch, NextEpoch(files_, folder_->path, unix_clock_.Now()));
+  }
+  std::unique_ptr<Peers> peers;
+  if (leads() && setup_.spec.server_count > 1) {
+    peers = std::make_unique<GrpcPeers>(setup_.addresses, setup_.credentials);
+  }
+  ASSIGN_OR_RETURN(const std::string token_key, DrawTokenKey());
+  return MakeJob(setup_.spec,
+                 {.server = setup_.server,
+                  .epoch = epoch,
+                  .run = RandomRun(),
+                  .token_key = token_key,
+                  .memory_budget_bytes = memory_budget_,
+                  .config = setup_.config,
+                  .durable = durable_,
+                  .insecure = setup_.insecure,
+                  .drained = [this] { requests_.Drain(); },
+                  .tracer = tracer_.has_value() ? &*tracer_ : nullptr,
+                  .memory = &memory_},
+                 clock_, threads_.executors(), std::move(peers));
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> ServerProcess::StartListener(Job& job, bool first) {
+  const absl::Time deadline = clock_.Now() + (first ? absl::ZeroDuration() : kPortPatience);
+  for (;;) {
+    auto listener = Listener::Start(job, address_, setup_.credentials);
+    if (listener.ok() || clock_.Now() >= deadline) return listener;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+}
+
+std::vector<StatusSource> ServerProcess::StatusSources(Job& job, RemoteStatuses& remotes) {
+  using Done = StatusSource::Done;
+  std::vector<StatusSource> sources;
+  sources.push_back(
+      {setup_.server, [&job](Done done) { job.Call(StatusRequest(), std::move(done)); }});
+  if (!leads()) return sources;
+  for (uint32_t i = 1; i < setup_.addresses.size(); ++i) {
+    remotes.push_back(
+        std::make_unique<RemoteStatus>(setup_.addresses[i], ServerId{i}, setup_.credentials));
+    sources.push_back({ServerId{i}, [remote = remotes.back().get()](Done done) {
+                         remote->Ask(std::move(done));
+                       }});
+  }
+  return sources;
+}
+
+absl::StatusOr<ExitCode> Run(const ServerFlags& flags, Clock& clock, Clock& unix_clock,
+                             HugePageArena& memory) {
+  ASSIGN_OR_RETURN(ServerSetup setup, MakeServerSetup(flags));
+  for (const std::string& warning : setup.credentials.warnings()) LOG(WARNING) << warning;
+  RaiseFileLimit();
+  ServerProcess process(std::move(setup), clock, unix_clock, memory);
+  RETURN_IF_ERROR(process.Open());
+  return process.Serve();
+}
+
+}  // namespace
+
+ExitCode RunServer(const ServerFlags& flags, Clock& clock, Clock& unix_clock,
+                   HugePageArena& memory) {
+  const absl::StatusOr<ExitCode> code = Run(flags, clock, unix_clock, memory);
+  if (code.ok()) return *code;
+  std::cerr << "server: " << code.status().message() << std::endl;
+  return ExitCodeOf(code.status());
+}
+
+}  // namespace thinwire
