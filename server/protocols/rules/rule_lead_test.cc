@@ -416,6 +416,19 @@ TEST_F(RuleLeadTest, AFollowerAppliesTheModeOfTheLead) {
   EXPECT_EQ(shards_.from, Step{40});
 }
 
+TEST_F(RuleLeadTest, AModeKeepsTheStepsInFlightOfTheJob) {
+  Rule async = WithMost(Rule::Async(3), 8);
+  async.in_flight = 7;
+  const auto lead = Make(async);
+  Consistency ssp = ModeOf(Consistency::Mode::ssp);
+  ssp.set_slack(4);
+  SetMode(*lead, ssp);
+  SetMode(*lead, ModeOf(Consistency::Mode::sync));
+  Rule expected = WithMost(Rule::Ssp(3, 4), 8);
+  expected.in_flight = 7;
+  EXPECT_THAT(shards_.applied, ElementsAre(expected, WithMost(Rule::Sync(3), 8)));
+}
+
 TEST_F(RuleLeadTest, AModeThatTheJobCannotHaveIsRefused) {
   limits_.adaptive = true;
   const auto lead = Make(WithMost(Rule::Sync(3), 8), 2);
