@@ -5,12 +5,13 @@
 #
 #   race TOPOLOGY CODEC MEDIAN_MS FLOOR_MS RATIO
 #   rounds TOPOLOGY CODEC LONGEST_MS CHECKPOINTS
+#   mean TOPOLOGY CODEC MEAN_MS
 #
 # MEDIAN_MS is the median duration of a round, from the first gradient until every worker has all parameters of the next
 # step. FLOOR_MS is a lower bound of this duration: one round trip, and the time that the busiest link needs for its payload bytes in
 # the busier direction, at the goodput of raw gRPC streams. The same run measures this goodput over that link, in both
 # directions at once. RATIO is MEDIAN_MS / FLOOR_MS. LONGEST_MS is the longest round, CHECKPOINTS the number of
-# checkpoints of each server.
+# checkpoints of each server, and MEAN_MS the mean round of the slowest worker.
 #
 # Codecs, each with its push codec and its pull codec:
 #   raw fp32/fp32      fp8 fp8_e5m2/fp8_e5m2     onebit onebit/delta_onebit     topk_1 top 1 %/delta
@@ -30,7 +31,8 @@
 #                                        kernel sizes the socket buffers. Before each race, the script prints what
 #                                        plain TCP takes for the same bytes, and before all of them PyTorch's all-reduce of
 #                                        fp32: tcp TOPOLOGY CODEC MS, allreduce TOPOLOGY fp32 MS
-#   bench/race.sh --mode ssp --slack 4   another mode; --mode async
+#   bench/race.sh --mode ssp --slack 4   another mode; --mode async; --consistency "in_flight: 0" adds fields of the job file. A worker
+#                                        then begins rounds before the last ones end, so the mean round counts
 #   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
 #                                        evenly, and the slower worker of a round delays the other worker
 #   bench/race.sh --socket_buffer 0      the kernel's default socket buffers instead of 128 KiB; the workers then also
@@ -57,6 +59,7 @@ servers=1
 rounds=8
 rate=1gbit
 compute=0
+more_consistency=""
 threads=0
 round_trip=0ms
 congestion=""
@@ -84,6 +87,7 @@ while [ $# -gt 0 ]; do
     --rounds) rounds=$2 ;;
     --rate) rate=$2 ;;
     --compute) compute=$2 ;;
+    --consistency) more_consistency=$2 ;;
     --threads) threads=$2 ;;
     --round_trip) round_trip=$2 ;;
     --mode) mode=$2 ;;
@@ -109,6 +113,7 @@ case $mode in
   ssp) consistency="mode: ssp slack: $slack" ;;
   *) echo "race.sh: --mode: unknown (expected sync, ssp or async, got $mode)" >&2; exit 64 ;;
 esac
+consistency="$consistency $more_consistency"
 case $durability in
   none | checkpoint | log) ;;
   *) echo "race.sh: --durability: unknown (expected none, checkpoint or log, got $durability)" >&2; exit 64 ;;
@@ -274,6 +279,7 @@ median = statistics.median(rounds)
 for chosen in workers[0]["push_codecs"]:
     print("choice %s %s %s: %s, %s" % (topology, codec, chosen["group"], chosen["codec"], chosen["reason"]))
 print("race %s %s %.1f %.1f %.2f" % (topology, codec, 1e3 * median, 1e3 * floor, median / floor), flush=True)
+print("mean %s %s %.1f" % (topology, codec, 1e3 * max(statistics.mean(w["seconds"]) for w in workers)), flush=True)
 print("rounds %s %s %.1f %s" % (topology, codec, 1e3 * max(rounds), checkpoints or 0), flush=True)
 PYTHON
 }

@@ -175,6 +175,7 @@ absl::StatusOr<nlohmann::ordered_json> Race(const RaceOptions& race) {
     if (i >= race.warm_rounds) seconds.push_back(absl::ToDoubleSeconds(threads.Now() - begin));
   }
   const WorkerCounters all = client->counters();
+  RETURN_IF_ERROR(client->Settle().status());
   RETURN_IF_ERROR(client->Leave());
   return nlohmann::ordered_json{
       {"worker", race.worker},

@@ -1,6 +1,7 @@
 #include "client/client.h"
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "client/core/client_core.h"
@@ -120,8 +121,18 @@ absl::StatusOr<Step> Client::NextStep() {
     return thread_.progress.WaitNext();
   };
   ASSIGN_OR_RETURN(thread_.next, CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber, judged));
-  thread_.step_is_partial = false;
+  thread_.step_is_partial = !thread_.progress.judged();
   thread_.core->report().AskForEvaluator();
+  return thread_.next;
+}
+
+absl::StatusOr<Step> Client::Settle() {
+  RETURN_IF_ERROR(CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
+                            [&] { return thread_.progress.WaitJudged(); }));
+  std::optional<Step> next;
+  thread_.loop->Run([&] { next = thread_.core->Settle(); });
+  thread_.step_is_partial = false;
+  if (next.has_value()) thread_.next = *next;
   return thread_.next;
 }
 

@@ -7,7 +7,7 @@
 //   auto client = Client::Make(options, tensors, transport, threads);
 //   // The model uses replica(i) as the memory of its tensor i.
 //   Step step = client->Join(initial);
-//   while (step < last) {
+//   while (step < last) {             // with options.works_ahead: Settle() before Leave()
 //     client->BeginStep(step, examples);
 //     for each layer, first to last:   client->WaitTensor(i);  forward
 //     for each layer, last to first:   backward;  client->Ready(i, gradient)
@@ -136,9 +136,17 @@ class Client {
   // owner. REQUIRES: Ready was called for every tensor.
   absl::Status EndStep();
 
-  // Blocks until the servers have answered every push with a verdict (accepted, late, ...). Returns
-  // the next step.
+  // Returns the next step. Blocks until the servers have answered every push with a verdict
+  // (accepted, late, ...). With `works_ahead`, returns earlier if the servers permit it: the next
+  // step then uses older parameters, and Settle waits for the verdicts.
   absl::StatusOr<Step> NextStep();
+
+  // Blocks until every push of the earlier steps has its verdict, and returns the next step, which
+  // is later than that of NextStep if a push was late. It waits for the newest parameters.
+  // With `works_ahead`, call Settle before Leave, before a test of the model, and before functions
+  // of the parts that save the state, empty the residual or read the parameters. REQUIRES: between
+  // BeginStep and NextStep, called only if Ready was not called.
+  absl::StatusOr<Step> Settle();
 
   // Ends the waits of the training thread early, so that the worker can leave within `drain`, for
   // example after SIGTERM. Join, WaitTensor and WaitAll return Cancelled instead of blocking.

@@ -119,6 +119,87 @@ class ClientTest : public ::testing::Test {
   std::unique_ptr<Client> client_;
 };
 
+// Lets each answer permit two more steps, and keeps all later answers back.
+class WorksAheadTest : public ClientTest {
+ protected:
+  WorksAheadTest() {
+    Make({.works_ahead = true});
+    for (const auto& server : servers_) {
+      server->set_answer([](ParametersEntry& answer) { answer.steps_ahead = 2; });
+    }
+    EXPECT_EQ(*Join(), Step{0});
+    EXPECT_TRUE(client_->WaitAll().ok());
+    std::vector<ShardId> all;
+    for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
+    for (const auto& server : servers_) server->HoldReads(all, WorkerId{1});
+  }
+  void ReleaseReads() {
+    for (const auto& server : servers_) server->ReleaseReads();
+  }
+  // Returns the values of the pushes of SHARD for STEP, and their late examples.
+  std::pair<std::vector<float>, uint32_t> Pushed(ShardId shard, Step step) {
+    for (const PushEntry& push : ServerOf(shard).pushes()) {
+      if (push.shard != shard || push.step != step) continue;
+      std::vector<float> values(partition_.value_count(shard));
+      DecodePayload(CheckPayload(push.payload, values.size()).value(), values);
+      return {values, push.late_examples};
+    }
+    ADD_FAILURE() << "no push of step " << step;
+    return {};
+  }
+};
+
+TEST_F(WorksAheadTest, StepsBeginBeforeTheirReadsAreAnswered) {
+  for (uint64_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(*Train(Step{step}, Values(1, 0)), Step{step + 1});
+    EXPECT_EQ(Replica(0), initial_[0]);
+  }
+  EXPECT_EQ(*client_->Settle(), Step{3});
+  for (const auto& server : servers_) {
+    for (const PushEntry& push : server->pushes()) EXPECT_EQ(push.computed_version, Version{0});
+  }
+  ReleaseReads();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(Replica(0)[0], initial_[0][0] - 3);
+  EXPECT_EQ(client_->counters().accepted_pushes(), 3 * partition_.shard_count());
+}
+
+TEST_F(WorksAheadTest, ALatePushOfAnEarlierStepReturnsItsValues) {
+  const ShardId late{1};
+  ServerOf(late).set_judge([=](const PushEntry& push) -> VerdictEntry {
+    const bool is_late = push.shard == late && push.step == Step{1};
+    return {.kind = is_late ? uint32_t{PushVerdict::LATE} : uint32_t{PushVerdict::ACCEPT},
+            .frontier = Step{2}};
+  });
+  for (uint64_t step = 0; step < 3; ++step) {
+    ASSERT_TRUE(Train(Step{step}, Values(static_cast<float>(1 << step), 0)).ok());
+  }
+  EXPECT_EQ(*client_->Settle(), Step{3});
+  ReleaseReads();
+  ASSERT_TRUE(Train(Step{3}, Values(8, 0)).ok());
+  ASSERT_TRUE(client_->Settle().ok());
+  uint32_t late_examples = 0;
+  float sum = 0;
+  for (const uint64_t step : {2, 3}) {
+    const auto [values, examples] = Pushed(late, Step{step});
+    sum += values[0];
+    late_examples += examples;
+  }
+  EXPECT_EQ(sum, 2 + 4 + 8) << "the late values arrive once";
+  EXPECT_EQ(late_examples, kExamples);
+}
+
+TEST_F(WorksAheadTest, ALatePushMakesTheWorkerJumpWhenItHasSettled) {
+  ServerOf(ShardId{0}).set_judge([](const PushEntry&) -> VerdictEntry {
+    return {.kind = PushVerdict::LATE, .frontier = Step{9}};
+  });
+  ASSERT_TRUE(Train(Step{0}, Values(1, 0)).ok());
+  EXPECT_EQ(*client_->Settle(), Step{9});
+  ReleaseReads();
+  EXPECT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(*client_->Settle(), Step{9});
+}
+
 TEST_F(ClientTest, ParametersEqualAPlainComputation) {
   Make({});
   EXPECT_TRUE(client_->members().live().empty());

@@ -38,6 +38,17 @@ constexpr Case kCases[] = {
     {"slack", "consistency", "0", "consistency { mode: ssp }", "consistency { mode: async }"},
     {"auto_slack", "consistency", "true", "consistency { mode: ssp }",
      "consistency { mode: backup }"},
+    {"in_flight", "consistency", "4", "consistency { mode: ssp }", ""},
+    {"in_flight", "consistency", "4", "consistency { mode: async }",
+     "consistency { mode: async } compression { push: fastest }"},
+    {"delayed_gradient", "consistency", "true", "consistency { mode: backup }",
+     "consistency { mode: ssp }"},
+    {"delayed_gradient", "consistency", "true", "",
+     "consistency { mode: backup auto_backup: true }"},
+    {"delayed_gradient", "consistency", "true", "",
+     "optimization { gradient_selection: gtopk selection_rest: workers }"},
+    {"delayed_gradient", "consistency", "true", "", "optimization { optimizer: average }"},
+    {"delayed_gradient", "consistency", "true", "", "compression { push: auto }"},
     {"fold_every", "consistency", "1", "consistency { mode: async }",
      "consistency { mode: backup }"},
     {"staleness_policy", "consistency", "none", "consistency { mode: ssp }", ""},
@@ -156,7 +167,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 63u);
+  EXPECT_EQ(fields.size(), 65u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

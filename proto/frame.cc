@@ -32,6 +32,7 @@ void EachField(auto& visit, Is<PushEntry> auto& push) {
   visit(6, push.held_version.value);
   visit(7, push.read_codec);
   visit(8, push.rate_factor);
+  visit(9, push.follows);
   visit(15, push.payload);
 }
 
@@ -40,6 +41,7 @@ void EachField(auto& visit, Is<ReadEntry> auto& read) {
   visit(2, read.step.value);
   visit(3, read.held_version.value);
   visit(4, read.read_codec);
+  visit(5, read.follows);
 }
 
 void EachField(auto& visit, Is<VerdictEntry> auto& verdict) {
@@ -61,6 +63,8 @@ void EachField(auto& visit, Is<ParametersEntry> auto& parameters) {
   visit(7, parameters.more);
   visit(8, parameters.published_hash);
   visit(9, parameters.selected);
+  visit(10, parameters.steps_ahead);
+  visit(11, parameters.holds_pushes);
   visit(15, parameters.payload);
 }
 

@@ -50,6 +50,7 @@ struct PushEntry {
   Version held_version;
   uint32_t read_codec = 0;
   float rate_factor = 1;
+  bool follows = false;
   ByteChain payload;
   bool operator==(const PushEntry&) const = default;
 };
@@ -59,6 +60,7 @@ struct ReadEntry {
   Step step;
   Version held_version;
   uint32_t read_codec = 0;
+  bool follows = false;
   bool operator==(const ReadEntry&) const = default;
 };
 
@@ -96,6 +98,8 @@ struct ParametersEntry {
   // The index list of the values that gTop-k selected (common/codec/sparse/index_list.h). Empty
   // unless unselected values return to workers.
   ByteChain selected;
+  uint32_t steps_ahead = 0;
+  bool holds_pushes = false;
   ByteChain payload;
   bool operator==(const ParametersEntry&) const = default;
 };

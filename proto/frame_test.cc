@@ -65,10 +65,12 @@ WorkerFrame AnyWorkerFrame(Random& random) {
                             {Any64(random)},
                             Any32(random),
                             AnyFactor(random),
+                            AnyBool(random),
                             AnyPayload(random)});
   }
   for (uint64_t n = random() % 4; n > 0; --n) {
-    frame.reads.push_back({{Any32(random)}, {Any64(random)}, {Any64(random)}, Any32(random)});
+    frame.reads.push_back(
+        {{Any32(random)}, {Any64(random)}, {Any64(random)}, Any32(random), AnyBool(random)});
   }
   return frame;
 }
@@ -93,6 +95,8 @@ ServerFrame AnyServerFrame(Random& random) {
                                 AnyBool(random),
                                 Any64(random),
                                 AnyPayload(random),
+                                Any32(random),
+                                AnyBool(random),
                                 AnyPayload(random)});
   }
   for (uint64_t n = random() % 4; n > 0; --n) {
@@ -123,10 +127,12 @@ WorkerFrame FrameOf(const WorkerMessage& message) {
                             {p.held_version()},
                             p.read_codec(),
                             p.has_rate_factor() ? p.rate_factor() : 1,
+                            p.follows(),
                             ChainOf(p.payload())});
   }
   for (const Read& r : message.reads()) {
-    frame.reads.push_back({{r.shard()}, {r.step()}, {r.held_version()}, r.read_codec()});
+    frame.reads.push_back(
+        {{r.shard()}, {r.step()}, {r.held_version()}, r.read_codec(), r.follows()});
   }
   return frame;
 }
@@ -151,6 +157,8 @@ ServerFrame FrameOf(const ServerMessage& message) {
                                 p.more(),
                                 p.published_hash(),
                                 ChainOf(p.selected()),
+                                p.steps_ahead(),
+                                p.holds_pushes(),
                                 ChainOf(p.payload())});
   }
   for (const Waiting& w : message.waits()) {

@@ -80,6 +80,8 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
        .planned_examples = settings.planned_steps * settings.examples * job.spec.rule.workers,
        .planned_steps = settings.planned_steps,
        .state_dir = settings.state_dir});
+  // A Python program steps its own optimizer between two steps of the servers.
+  options.works_ahead = false;
   options.config = job.config;
   if (!settings.task.empty()) {
     ASSIGN_OR_RETURN(const JobText task,

@@ -211,8 +211,9 @@ void Cluster::StartWorker(WorkerId worker) {
   WorkerProcess* const process = started.get();
   Network::OnFrame on_frame;  // the laboratory hears of no frames
   if (ledger_.has_value()) {
-    on_frame = [this, worker, process](const ServerFrame& frame) {
+    on_frame = [this, worker, process](ServerFrame& frame) {
       ledger_->OnFrame(worker, process->worker->incarnation(), frame);
+      return BreakFrame(options_.mutant, frame);
     };
   }
   const auto joined = [this, worker](bool came_back, Step first) {

@@ -243,13 +243,15 @@ void ClusterLedger::Check(WorkerId worker, Incarnation incarnation,
   uint64_t lost = lost_returns - std::exchange(known, lost_returns);
   for (uint32_t s = 0; s < ledgers_.size(); ++s) {
     const ShardId shard{s};
-    const Mass residual = MassOf(residuals[s]);
-    // The shard of a lost return is not known, but each one loses the values of one shard.
-    if (lost > 0 && !ledgers_[s].HasMass(worker, incarnation, residual)) {
-      --lost;
-      ledgers_[s].Begin(worker, incarnation, residual);
+    if (!residuals.empty()) {
+      const Mass residual = MassOf(residuals[s]);
+      // The shard of a lost return is not known, but each one loses the values of one shard.
+      if (lost > 0 && !ledgers_[s].HasMass(worker, incarnation, residual)) {
+        --lost;
+        ledgers_[s].Begin(worker, incarnation, residual);
+      }
+      ledgers_[s].CheckMass(worker, incarnation, residual);
     }
-    ledgers_[s].CheckMass(worker, incarnation, residual);
     // A worker that has its parameters may compute although the server has gone on alone since.
     if (replica == nullptr || !replica->holds(shard)) continue;
     const Version version = replica->held_version(shard);

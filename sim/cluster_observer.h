@@ -57,9 +57,10 @@ class ClusterObserver : public ShardObserver {
   virtual void AddProduced(WorkerId /*worker*/, Incarnation /*incarnation*/,
                            std::span<const std::vector<float>> /*gradient*/,
                            uint32_t /*examples*/) {}
-  // All pushes of a process have verdicts. With REPLICA, all its parameters have arrived, and the
-  // next step begins. LOST_RETURNS: the pushes of the process so far whose unselected values are
-  // lost, because only a later list of gTop-k has arrived.
+  // All pushes of a process have verdicts; RESIDUALS is empty if some have none. With REPLICA, the
+  // parameters for the next step have arrived, and the step begins. LOST_RETURNS: the pushes of the
+  // process so far whose unselected values are lost, because only a later list of gTop-k has
+  // arrived.
   virtual void Check(WorkerId /*worker*/, Incarnation /*incarnation*/,
                      std::span<const client::ShardResidualsView> /*residuals*/,
                      uint64_t /*lost_returns*/, client::Replica* /*replica*/) {}

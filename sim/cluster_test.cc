@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -96,8 +97,10 @@ class ClusterTest : public ::testing::TestWithParam<std::tuple<std::string, Dura
     const std::string& mode = std::get<0>(GetParam());
     if (mode == "sync") return Rule::Sync(kWorkers);
     if (mode == "backup") return Rule::Backup(kWorkers, 1);
-    if (mode == "ssp") return Rule::Ssp(kWorkers, 3);
-    return Rule::Async(kWorkers);
+    Rule rule = mode == "ssp" ? Rule::Ssp(kWorkers, 3) : Rule::Async(kWorkers);
+    if (mode == "delayed") rule = Rule::Sync(kWorkers);
+    rule.in_flight = mode == "delayed" ? 1 : 4;
+    return rule;
   }
   Durability durability() const { return std::get<1>(GetParam()); }
 };
@@ -449,6 +452,57 @@ class PendingCalls {
 
 // A process whose log fails ends. Calls that wait for a record end with it, and nothing that was not
 // recorded is confirmed.
+// Returns the mean time of a step of two workers with RULE that compute for 20 ms each, at a distance
+// of ROUND_TRIP from their server.
+absl::Duration StepTime(const Rule& rule, absl::Duration round_trip) {
+  absl::Duration ends[2];
+  constexpr uint64_t kFirst = 40;
+  constexpr uint64_t kSteps = 100;
+  for (const uint64_t i : {0, 1}) {
+    VirtualTask task = Task();
+    task.last = Step{kFirst + i * kSteps};
+    task.time = [](const VirtualStep&) { return absl::Milliseconds(20); };
+    JobSpec spec = Spec(rule, Durability::kNone);
+    spec.server_count = 1;
+    const LinkSpec link = {.latency = round_trip / 4};
+    Cluster cluster(spec, task, {.links = {.worker = link, .server = link}});
+    cluster.StartAll();
+    EXPECT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
+    ends[i] = cluster.time().elapsed();
+  }
+  return (ends[1] - ends[0]) / static_cast<int64_t>(kSteps);
+}
+
+// Virtual time without any cost of a message, so these times are those of the rule alone.
+TEST(DistanceTest, StepsInFlightHideTheRoundTrip) {
+  const auto with = [](Rule rule, uint32_t in_flight) {
+    rule.in_flight = in_flight;
+    return rule;
+  };
+  constexpr absl::Duration kCompute = absl::Milliseconds(20);
+  for (const int64_t ms : {1, 20, 100, 200}) {
+    const absl::Duration round_trip = absl::Milliseconds(ms);
+    const auto time = [&](const Rule& rule) {
+      const absl::Duration step = StepTime(rule, round_trip);
+      std::cout << "round trip " << ms << " ms, " << rule << ": " << step << " per step\n";
+      return step;
+    };
+    for (const Rule& rule : {Rule::Sync(2), Rule::Ssp(2, 4), Rule::Async(2)}) {
+      EXPECT_GE(time(rule), kCompute + round_trip);
+    }
+    // With k steps in flight, k + 1 steps take at most one round trip and one computation. In ssp,
+    // the answer to a push may leave before the other worker's push arrives, which moves the
+    // frontier.
+    EXPECT_LE(time(with(Rule::Async(2), 4)), 1.1 * std::max(kCompute, (kCompute + round_trip) / 5));
+    EXPECT_LE(time(with(Rule::Ssp(2, 4), 4)),
+              1.1 * std::max(kCompute, (2 * kCompute + round_trip) / 5));
+    EXPECT_LE(time(with(Rule::Async(2), 16)), 1.1 * kCompute);
+    EXPECT_LE(time(with(Rule::Ssp(2, 16), 16)), 1.1 * kCompute);
+    EXPECT_LE(time(with(Rule::Sync(2), 1)), 1.1 * std::max(kCompute, round_trip));
+  }
+}
+
 TEST(LogFailureTest, CallsThatWaitForTheLogEnd) {
   const JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kLog);
   for (const bool full_disk : {false, true}) {
@@ -525,12 +579,12 @@ std::string NameOf(const ::testing::TestParamInfo<ClusterTest::ParamType>& info)
   return std::get<0>(info.param) + names[static_cast<int>(std::get<1>(info.param))];
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, ClusterTest,
-                         ::testing::Combine(::testing::Values("sync", "backup", "ssp", "async"),
-                                            ::testing::Values(Durability::kNone,
-                                                              Durability::kCheckpoint,
-                                                              Durability::kLog)),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Modes, ClusterTest,
+    ::testing::Combine(::testing::Values("sync", "backup", "ssp", "async", "delayed"),
+                       ::testing::Values(Durability::kNone, Durability::kCheckpoint,
+                                         Durability::kLog)),
+    NameOf);
 
 }  // namespace
 }  // namespace thinwire::sim

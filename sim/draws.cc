@@ -22,6 +22,8 @@ Consistency DrawConsistency(SeededRandom& random, const Rule& rule) {
   consistency.set_workers(rule.workers);
   consistency.set_max_workers(rule.max_workers);
   consistency.set_ordered_fold(rule.ordered_fold);
+  // A job keeps these settings.
+  consistency.set_delayed_gradient(rule.fold == Fold::kRound && rule.in_flight > 0);
   switch (consistency.mode()) {
     case Consistency::Mode::sync:
       break;
@@ -33,6 +35,7 @@ Consistency DrawConsistency(SeededRandom& random, const Rule& rule) {
       [[fallthrough]];
     case Consistency::Mode::async:
       consistency.set_fold_every(1 + static_cast<uint32_t>(random.Below(4)));
+      consistency.set_in_flight(rule.fold == Fold::kPush ? rule.in_flight : 2);
   }
   return consistency;
 }

@@ -97,6 +97,12 @@ std::unique_ptr<Peers> BreakPeers(Mutant mutant, std::unique_ptr<Peers> peers,
   return std::make_unique<BrokenPeers>(mutant, std::move(peers), confirmed, std::move(newest));
 }
 
+bool BreakFrame(Mutant mutant, ServerFrame& frame) {
+  if (mutant != Mutant::kBegunTooEarly || frame.parameters.empty()) return false;
+  for (ParametersEntry& entry : frame.parameters) ++entry.steps_ahead;
+  return true;
+}
+
 absl::Status BreakState(Mutant mutant, FaultyFiles& files, const std::string& folder) {
   switch (mutant) {
     case Mutant::kVerdictNotSaved:

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "proto/control.pb.h"
+#include "proto/frame.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/protocols/peers.h"
 
@@ -30,6 +31,7 @@ enum class Mutant : uint8_t {
   kServersNotReminded,     // a lead passes its rule on only when it changes or starts again
   kRuleNotStored,    // a lead that goes on from a checkpoint forgets later changes of the rule
   kOldRuleFollowed,  // a server performs requests of the lead that arrive after newer ones
+  kBegunTooEarly,    // a worker takes every answer as one that lets it compute a further step
 };
 
 inline constexpr const char* kMutantNames[] = {"none",
@@ -41,7 +43,8 @@ inline constexpr const char* kMutantNames[] = {"none",
                                                "rule-not-passed-on",
                                                "servers-not-reminded",
                                                "rule-not-stored",
-                                               "old-rule-followed"};
+                                               "old-rule-followed",
+                                               "begun-too-early"};
 
 // The newest rule that each server has confirmed to the lead.
 using ConfirmedRules = std::map<ServerId, SetModeRequest>;
@@ -51,6 +54,9 @@ using ConfirmedRules = std::map<ServerId, SetModeRequest>;
 std::unique_ptr<Peers> BreakPeers(Mutant mutant, std::unique_ptr<Peers> peers,
                                   ConfirmedRules& confirmed,
                                   std::function<std::optional<Step>(ServerId)> newest);
+
+// Breaks FRAME, which a server sends to a worker. Returns whether it has changed.
+bool BreakFrame(Mutant mutant, ServerFrame& frame);
 
 // Breaks the state in FOLDER before the next process of a server starts. Errors: those of the file
 // system.

@@ -46,8 +46,9 @@ class Network {
   void Detach(ServerId server);
 
   // Return the connections of a process. Must be destroyed before the network. ON_FRAME is called
-  // before a frame of a server arrives at the worker's process; null: nobody watches.
-  using OnFrame = std::function<void(const ServerFrame&)>;
+  // before a frame of a server arrives at the worker's process; null: nobody watches. It returns
+  // whether it has changed the frame.
+  using OnFrame = std::function<bool(ServerFrame&)>;
   std::unique_ptr<Transport> Connect(WorkerId worker, OnFrame on_frame);
   std::unique_ptr<Peers> ConnectLead();
 

@@ -131,8 +131,14 @@ ClusterLinks DrawLinks(uint64_t seed) {
 
 JobSpec DrawSpec(uint64_t seed) {
   SeededRandom random(seed);
+  SeededRandom in_flight(seed + 29);
   for (;;) {
     JobSpec spec = DrawOnce(random, ModeOf(seed), DurabilityOf(seed));
+    const uint64_t most = spec.rule.fold == Fold::kPush ? 5 : 1;
+    const bool returns = spec.sparse_updates.unselected_owner == UnselectedOwner::kWorkers;
+    if (!returns && in_flight.Percent(60)) {
+      spec.rule.in_flight = static_cast<uint32_t>(in_flight.Below(most + 1));
+    }
     if (spec.Validate().empty()) return spec;
   }
 }

@@ -103,7 +103,7 @@ TEST(MutantTest, EveryMutantIsFound) {
       {Mutant::kResidualOfAnotherStep, 197}, {Mutant::kClippedByOwnNorm, 12},
       {Mutant::kRuleNotPassedOn, 18},        {Mutant::kServersNotReminded, 18},
       {Mutant::kRuleNotStored, 53},          {Mutant::kOldRuleFollowed, 99},
-      {Mutant::kRollbackToAnotherStep, 977}};
+      {Mutant::kRollbackToAnotherStep, 977}, {Mutant::kBegunTooEarly, 2}};
   for (const auto& [mutant, seed] : kCases) {
     EXPECT_EQ(RunOf(seed).violations, "") << "seed " << seed;
     EXPECT_NE(RunOf(seed, mutant).violations, "") << kMutantNames[static_cast<size_t>(mutant)];

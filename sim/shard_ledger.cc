@@ -169,6 +169,7 @@ void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgemen
     rolled_back_.erase(undone);
   }
   if (verdict != Verdict::kAccept) return;
+  CheckStaleness(push);
   if (push.examples == 0) {
     empty_.insert(id);
     return;
@@ -178,6 +179,21 @@ void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgemen
             absl::StrCat("two pushes of ", NameOf(id), " were accepted"));
   });
   pending_.push_back({id, push.examples, push.late_examples, CopyOf(push.payload), MassOf(push)});
+}
+
+void ShardLedger::CheckStaleness(const PushEvent& push) {
+  // A push whose parameters are those of an earlier generation names another history.
+  if (rule_.slack == kUnboundedSlack || push.examples == 0 || generation_ != Generation{1}) return;
+  const uint64_t bound = rule_.fold == Fold::kPush ? rule_.slack : rule_.in_flight;
+  const auto require = [&](const Accepted& gradient) {
+    Require(StepsAfter(gradient.id.step, bound) >= push.step,
+            absl::StrCat(NameOf({push.worker, push.incarnation, push.step}),
+                         " was computed without ", NameOf(gradient.id)));
+  };
+  for (size_t i = push.computed_version.value; i < history_.size(); ++i) {
+    for (const Accepted& gradient : history_[i].gradients) require(gradient);
+  }
+  for (const Accepted& gradient : pending_) require(gradient);
 }
 
 void ShardLedger::RecordUpdate(const Event& event, const Shard& shard) {
@@ -224,8 +240,14 @@ void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
   Require(shard.frontier() >= frontier_, "the frontier fell");
   frontier_ = shard.frontier();
   for (const ReadAnswer& answer : effects.answers) {
-    Require(!shard.next_rule().has_value() || answer.step < shard.next_rule()->from,
-            absl::StrCat("step ", answer.step.value, " began before its rule"));
+    Require(!shard.next_rule().has_value() || answer.last < shard.next_rule()->from,
+            absl::StrCat("step ", answer.last.value, " began before its rule"));
+    Require(answer.last <= answer.step + rule_.in_flight,
+            absl::StrCat("an answer to the read for step ", answer.step.value, " begins step ",
+                         answer.last.value));
+    Require(answer.holds_pushes || rule_.slack == kUnboundedSlack ||
+                answer.last <= StepsAfter(frontier_, rule_.slack),
+            absl::StrCat("step ", answer.last.value, " began at frontier ", frontier_.value));
     if (rule_.slack == kUnboundedSlack) continue;
     Require(answer.step <= StepsAfter(frontier_, rule_.slack),
             absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));

@@ -9,7 +9,8 @@
 //   codecs     the gradients of an update have the same codec
 //   verdicts   a push is judged once per generation, and each verdict is true
 //   bound      an answer never exceeds the slack of the rule in force, nor begins a step of the next
-//              rule, and contains every step that the frontier promises
+//              rule, and contains every step that the frontier promises; an accepted gradient was
+//              computed from parameters with every gradient that its rule promises
 //   replicas   every replica has the bits that the shard had under the replica's version
 //   recovery   a server that replayed its log knows every event whose effects were visible
 //
@@ -142,6 +143,8 @@ class ShardLedger {
   friend std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers);
   static double SquaredNormOfMean(const UpdateGradients& gradients);
   void RecordVerdict(const PushEvent& push, const Judgement& judgement);
+  // Checks that the parameters of an accepted push have every gradient that the rule promises.
+  void CheckStaleness(const PushEvent& push);
   void RecordUpdate(const Event& event, const Shard& shard);
   void RecordValues(const Shard& shard);
   void CheckBound(const Effects& effects, const Shard& shard);

@@ -167,7 +167,8 @@ void Stream::DeliverToWorker() {
     ByteChain frame = std::move(down_.arrived.front());
     down_.arrived.pop_front();
     --down_.reads;
-    if (setting_.on_frame != nullptr) setting_.on_frame(ParseServerFrame(frame).value());
+    ServerFrame parsed = ParseServerFrame(frame).value();
+    if (setting_.on_frame != nullptr && setting_.on_frame(parsed)) frame = WriteFrame(parsed);
     observer_->OnFrame(std::move(frame));
   }
   if (down_.arrived.empty() && end_.has_value()) CloseAtWorker(*end_);

@@ -35,7 +35,7 @@ struct StreamSetting {
   // Called after the server has read a frame. Returns whether the stream breaks now.
   std::function<bool()> breaks;
   // Called before the worker reads a frame; null: nobody watches.
-  std::function<void(const ServerFrame&)> on_frame;
+  std::function<bool(ServerFrame&)> on_frame;
 };
 
 // Not thread-safe. The events of the virtual time share ownership of a stream.

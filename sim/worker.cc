@@ -29,7 +29,8 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
       joined_(std::move(joined)),
       failed_(std::move(failed)),
       stays_(task.stays),
-      missing_(partition.shard_count(), false) {
+      missing_(partition.shard_count(), false),
+      used_(partition.shard_count(), false) {
   if (task_.data.has_value()) {
     SamplerOptions data = *task_.data;
     data.worker = options_.worker;
@@ -65,6 +66,8 @@ void VirtualWorker::Join() {
   if (state_ == State::kFailed) return;
   state_ = State::kJoining;
   missing_.assign(missing_.size(), false);
+  used_.assign(used_.size(), false);
+  unjudged_count_ = 0;
   std::vector<std::span<const float>> initial(task_.initial.begin(), task_.initial.end());
   core_->Join(initial, [this](absl::StatusOr<Step> first) {
     if (!first.ok()) return Fail(first.status());
@@ -84,12 +87,23 @@ void VirtualWorker::Join() {
   });
 }
 
+bool VirtualWorker::OnShardChanging(ShardId shard) {
+  if (used_[shard.value]) return false;
+  missing_[shard.value] = true;
+  return true;
+}
+
+void VirtualWorker::OnUnjudged(size_t count) {
+  unjudged_count_ = count;
+  ContinueLater();
+}
+
 void VirtualWorker::OnShardArrived(ShardId shard) {
   missing_[shard.value] = false;
   ContinueLater();
 }
 
-void VirtualWorker::OnStepJudged(Step next) {
+void VirtualWorker::OnNextStep(Step next) {
   step_ = next;
   computing_ = false;
   ContinueLater();
@@ -113,6 +127,7 @@ void VirtualWorker::ContinueLater() {
 
 void VirtualWorker::Continue() {
   if (state_ != State::kTraining || computing_ || !TestTrial() || !IsDealt()) return;
+  if (!Settle()) return;
   if (core_->deals().retired()) return Leave();
   over_ = IsOver();
   if (over_) {
@@ -124,6 +139,7 @@ void VirtualWorker::Continue() {
   }
   if (std::ranges::find(missing_, true) != missing_.end()) return;
   computing_ = true;
+  used_.assign(used_.size(), true);
   examples_.clear();
   if (sampler_.has_value()) {
     const std::span<const uint32_t> batch = sampler_->Batch(step_);
@@ -220,15 +236,33 @@ void VirtualWorker::TellBegin() {
 void VirtualWorker::TellState(bool with_replica) {
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
-  observer_.Check(options_.worker, core_->incarnation(), *residuals,
+  const std::vector<client::ShardResidualsView> unknown;
+  observer_.Check(options_.worker, core_->incarnation(), unjudged_count_ > 0 ? unknown : *residuals,
                   core_->report().counters().lost_gtopk_returns(),
                   with_replica ? &core_->replica() : nullptr);
 }
 
+bool VirtualWorker::SavesResiduals() const {
+  return core_->restored().folder() != nullptr &&
+         (saves_ || core_->report().checkpoint_step() == step_);
+}
+
+bool VirtualWorker::Settle() {
+  if (!IsOver() && !core_->deals().retired() && !SavesResiduals()) return true;
+  if (unjudged_count_ > 0) return false;
+  const Step next = *core_->Settle();
+  if (next == step_) return true;
+  step_ = next;
+  ContinueLater();
+  return false;
+}
+
 void VirtualWorker::SaveResiduals() {
+  // The residuals before a step do not contain values of pushes without verdicts. The checkpoint may
+  // have been announced after the step has begun.
+  if (!SavesResiduals() || unjudged_count_ > 0) return;
+  saves_ = false;
   const client::WorkerFolder* const folder = core_->restored().folder();
-  if (folder == nullptr) return;
-  if (!std::exchange(saves_, false) && core_->report().checkpoint_step() != step_) return;
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
   absl::Status saved = client::WriteResiduals(folder->PathOf(step_), client::OwnerOf(options_),

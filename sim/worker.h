@@ -3,6 +3,7 @@
 #ifndef THINWIRE_SIM_WORKER_H_
 #define THINWIRE_SIM_WORKER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -118,9 +119,12 @@ class VirtualWorker final : private client::StepListener {
 
  private:
   void OnShardExpected(ShardId shard) override { missing_[shard.value] = true; }
+  bool OnShardChanging(ShardId shard) override;
   void OnShardArrived(ShardId shard) override;
+  void OnShardEncoded(ShardId shard) override { used_[shard.value] = false; }
+  void OnUnjudged(size_t count) override;
   void OnStepEncoded() override { pushed_until_ = step_ + 1; }
-  void OnStepJudged(Step next) override;
+  void OnNextStep(Step next) override;
   void OnFailure(absl::Status failure) override;
   void OnRollback(Generation generation) override;
 
@@ -142,6 +146,11 @@ class VirtualWorker final : private client::StepListener {
   // Calls Continue in a task of its own, because the exchange calls the listener.
   void ContinueLater();
   void Compute();
+  // If everything that was pushed must have its verdict before the step, waits until it has. Returns
+  // whether the worker goes on.
+  bool Settle();
+  // Returns whether the worker saves its residuals before the current step.
+  bool SavesResiduals() const;
   // Tell the observer what the worker's process has now.
   void TellBegin();
   void TellState(bool with_replica);
@@ -171,13 +180,15 @@ class VirtualWorker final : private client::StepListener {
   std::optional<Step> tested_;  // the step of the newest test since the Join
   bool asks_ = false;           // the lead was asked for deals
   std::vector<bool> missing_;   // by shard: its parameters are awaited
+  std::vector<bool> used_;      // by shard: the current step uses its parameters
+  size_t unjudged_count_ = 0;   // steps with pushes that lack verdicts
   std::vector<std::span<float>> parameters_;
   std::vector<uint32_t> examples_;  // of the current step
   std::vector<Deal> deals_;
   State state_ = State::kJoining;
   Step step_;
   bool over_ = false;                 // the worker has trained
-  bool computing_ = false;            // from the beginning of a step until all its verdicts
+  bool computing_ = false;            // from the beginning of a step until the next may begin
   std::optional<Step> pushed_until_;  // the step after the newest push since the Join
   bool saves_ = false;                // before the next step, because the process has just joined
   uint64_t life_ = 0;  // number of rollbacks; a computation of an earlier life is dropped

@@ -239,6 +239,10 @@ void ClientCore::Ready(uint32_t tensor, std::span<const float> gradient,
   if (exchange_ != nullptr) exchange_->pushes().Ready(tensor, gradient, std::move(owner));
 }
 
+std::optional<Step> ClientCore::Settle() {
+  return exchange_ == nullptr ? std::nullopt : std::optional(exchange_->pushes().Settle());
+}
+
 void ClientCore::Fail(absl::Status failure) {
   if (exchange_ != nullptr) exchange_->Fail(std::move(failure));
 }

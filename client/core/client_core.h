@@ -5,7 +5,7 @@
 //   core->Join(initial, [](absl::StatusOr<Step> first) {...});
 //   core->BeginStep(step, examples, scale);
 //   core->Ready(tensor, gradient, owner);      // for each tensor
-//     -> OnShardArrived, OnStepEncoded, OnStepJudged(next)
+//     -> OnShardArrived, OnStepEncoded, OnNextStep(next)
 //   core->Leave(finished, [](absl::Status left) {...});
 //
 // After OnRollback, call Join again. A disk that holds the worker's state folder is read and
@@ -75,6 +75,9 @@ class ClientCore {
   // Does nothing if no exchange is running. See Client.
   void BeginStep(Step step, uint32_t examples, float scale = 1, float rate_factor = 1);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
+  // Makes the next step wait for the newest parameters. Returns it, or nullopt without an exchange.
+  // See PushPipeline::Settle.
+  std::optional<Step> Settle();
   void Fail(absl::Status failure);
   // Sends a heartbeat to the lead without waiting for its time.
   void HeartbeatToLead();

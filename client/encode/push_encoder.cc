@@ -20,6 +20,10 @@ RandomKeys KeysOf(const PushEntry& entry, WorkerId worker) {
   return {.shared = shared, .per_worker = kernels::MixBits(shared + worker.value + 1)};
 }
 
+void AddExamples(uint32_t examples, uint32_t& sum) {
+  sum += std::min(examples, std::numeric_limits<uint32_t>::max() - sum);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
@@ -102,7 +106,8 @@ PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
 }
 
 absl::Status PushEncoder::Begin(PushEntry push, const ShardGradient& gradient, float factor) {
-  push.late_examples = memory_[push.shard.value].late_examples;
+  // Pushes of later steps must not state the same examples.
+  push.late_examples = std::exchange(memory_[push.shard.value].late_examples, 0);
   push.payload = ByteChain();
   begun_.push_back(push);
   if (push.examples == 0) return absl::OkStatus();
@@ -127,25 +132,25 @@ absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {
     if (!encoded.finite) push.examples = 0;
     if (encoded.finite) push.payload = *std::move(payload);
   }
+  // Once the servers have finished this step, they know the late examples of a push with values. A
+  // push without examples sends no values.
+  uint32_t& late_examples = memory_[push.shard.value].late_examples;
+  if (push.examples == 0) AddExamples(std::exchange(push.late_examples, 0), late_examples);
   if (live_ != nullptr) {
-    // Once the servers have finished this step, they know the late examples of a push with values.
-    const uint32_t late = push.examples > 0 ? 0 : push.late_examples;
-    live_->Keep(push.shard, push.step + 1, Kept(push.shard, late));
+    live_->Keep(push.shard, push.step + 1, Kept(push.shard, late_examples));
   }
   return encoded;
 }
 
-void PushEncoder::Accepted(const PushEntry& push) {
-  // late_examples counts the examples of late pushes whose values are in the residual. An accepted
-  // push has told the server this count, so the count becomes 0. A push without examples sends no
-  // values, so the count does not change.
-  if (push.examples > 0) memory_[push.shard.value].late_examples = 0;
+void PushEncoder::Refused(const PushEntry& push) {
+  AddExamples(push.late_examples, memory_[push.shard.value].late_examples);
 }
 
 absl::Status PushEncoder::Late(const PushEntry& push) {
   if (push.examples == 0) return absl::OkStatus();
-  uint32_t& late = memory_[push.shard.value].late_examples;
-  late += std::min(push.examples, std::numeric_limits<uint32_t>::max() - late);
+  uint32_t& late_examples = memory_[push.shard.value].late_examples;
+  AddExamples(push.late_examples, late_examples);
+  AddExamples(push.examples, late_examples);
   return GiveBack(push, {});
 }
 

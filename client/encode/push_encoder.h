@@ -60,7 +60,7 @@ class PushEncoder {
     bool finite = true;  // false: the push has no examples and no payload
   };
 
-  // Starts a step: every push of the steps before STEP has its verdict.
+  // Starts a step: all shards have been encoded for the steps before STEP.
   void BeginStep(Step step) {
     if (live_ != nullptr) live_->BeginStep(step);
   }
@@ -88,8 +88,12 @@ class PushEncoder {
   // Returns the measured errors.
   const EncodingError& error() const { return error_; }
 
-  // Records that the server accepted PUSH. Call Accepted or Late once per push.
-  void Accepted(const PushEntry& push);
+  // A push states the late examples of its shard, so they do not count for later pushes unless the
+  // push was late or refused.
+  //
+  // Records that the server refused the values of PUSH: its late examples count again. Call Refused
+  // or Late at most once per push, in any order of the pushes.
+  void Refused(const PushEntry& push);
   // Records that PUSH was late: adds the push's values to the residual, and the push's examples to
   // the late examples of the shard's next push.
   absl::Status Late(const PushEntry& push);
@@ -125,6 +129,7 @@ class PushEncoder {
     size_t value_count;
     bool is_vector;
     uint32_t group;
+    // The examples of late pushes whose values are in the residual, and that no push has stated.
     uint32_t late_examples = 0;
   };
   // The codec of a parameter group; null: the group has none.

@@ -145,14 +145,35 @@ TEST(PushEncoderTest, LateExamplesRemainUntilValuesAreAccepted) {
   EXPECT_EQ(second.late_examples, 8u);
   EXPECT_EQ(Decode(second, 4), (Floats{2, 4, 6, 8}));
   ASSERT_TRUE(encoder->Late(second).ok());
-  const PushEntry empty = push(0);
-  encoder->Accepted(empty);
+  EXPECT_EQ(push(0).late_examples, 0u);
   const PushEntry third = push(7);
   EXPECT_EQ(third.late_examples, 13u) << "a push of weight 0 carries no late examples";
   EXPECT_EQ(Decode(third, 4), (Floats{3, 6, 9, 12}));
-  encoder->Accepted(third);
-  EXPECT_EQ(push(7).late_examples, 0u);
+  const PushEntry fourth = push(7);
+  EXPECT_EQ(fourth.late_examples, 0u) << "the third push may be accepted";
+  encoder->Refused(third);
+  EXPECT_EQ(push(7).late_examples, 13u);
   EXPECT_EQ(Decode(push(7), 4), gradient);
+}
+
+TEST(PushEncoderTest, LatePushesOfSeveralStepsReturnInAnyOrder) {
+  const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
+  const auto encoder = *PushEncoder::Make(partition, {});
+  const auto push = [&](Floats gradient, uint32_t examples) {
+    PushEntry entry{.shard = kShard, .examples = examples};
+    Encode(*encoder, gradient, entry);
+    return entry;
+  };
+  const PushEntry first = push({1, 0, 0, 0}, 1);
+  const PushEntry second = push({0, 1, 0, 0}, 2);
+  ASSERT_TRUE(encoder->Late(second).ok());
+  const PushEntry third = push({0, 0, 1, 0}, 4);
+  EXPECT_EQ(third.late_examples, 2u);
+  ASSERT_TRUE(encoder->Late(first).ok());
+  ASSERT_TRUE(encoder->Late(third).ok());
+  const PushEntry fourth = push({0, 0, 0, 1}, 8);
+  EXPECT_EQ(fourth.late_examples, 7u);
+  EXPECT_EQ(Decode(fourth, 4), (Floats{1, 1, 1, 1}));
 }
 
 TEST(PushEncoderTest, ProducedGradientsAreAppliedOnesPlusTheResidual) {
@@ -172,7 +193,6 @@ TEST(PushEncoderTest, ProducedGradientsAreAppliedOnesPlusTheResidual) {
         ASSERT_TRUE(encoder->Late(push).ok());
         continue;
       }
-      encoder->Accepted(push);
       const Floats values = Decode(push, kCount);
       for (size_t i = 0; i < kCount; ++i) applied[i] += values[i];
     }
@@ -284,7 +304,6 @@ TEST(PushEncoderTest, WithMomentumCorrectionProducedIsAppliedPlusTheResidual) {
         if (step % 7 == 3) {
           ASSERT_TRUE(encoder->Late(push).ok());
         } else {
-          encoder->Accepted(push);
           const Floats values = Decode(push, kCount);
           for (size_t i = 0; i < kCount; ++i) applied[i] += values[i];
         }
@@ -424,8 +443,8 @@ TEST(PushEncoderTest, ARestoredEncoderContinuesBitForBit) {
     for (const ShardId shard : {ShardId{0}, ShardId{1}}) {
       const PushEntry a = push(*first, shard, step), b = push(*second, shard, step);
       EXPECT_EQ(a.payload, b.payload);
-      EXPECT_EQ(a.late_examples, 15u);
-      EXPECT_EQ(b.late_examples, 15u);
+      EXPECT_EQ(a.late_examples, step == 5 ? 15u : 0u);
+      EXPECT_EQ(b.late_examples, a.late_examples);
     }
   }
 }
@@ -449,7 +468,6 @@ TEST(PushEncoderTest, UnselectedValuesReturnToTheResidualOnly) {
                     .correction = {.enabled = true}});
     PushEntry push{.shard = kShard, .examples = 8};
     ASSERT_TRUE(Encode(*encoder, Floats{1, -9, 3.3f, 5, 0.5f, 0.25f}, push));
-    encoder->Accepted(push);
     Floats want = ResidualOf(*encoder);
     const Floats momentum = MomentumOf(*encoder);
     const Floats sent = Decode(push, 6);

@@ -38,16 +38,12 @@ std::optional<double> WireMeter::EndStep() {
       goodput_ = std::max(*goodput_, sample);
     }
   }
-  ResetStep();
-  return goodput_;
-}
-
-void WireMeter::ResetStep() {
-  under_way_ = 0;
   judged_ = 0;
   busy_ = absl::ZeroDuration();
   encoding_ = absl::ZeroDuration();
-  lost_ = false;
+  // The busy time of a step whose pushes overlap with those of another one is not known.
+  lost_ = under_way_ > 0;
+  return goodput_;
 }
 
 }  // namespace thinwire::client

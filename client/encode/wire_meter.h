@@ -7,7 +7,8 @@
 //   goodput     the mean of the previous goodput and the newest sample
 //
 // If encoding takes more than half of the busy time, the network may be faster than the sample.
-// Such a sample can raise the goodput but not lower it.
+// Such a sample can raise the goodput but not lower it. A step that begins before all pushes of the
+// step before have verdicts gives no sample.
 #ifndef THINWIRE_CLIENT_ENCODE_WIRE_METER_H_
 #define THINWIRE_CLIENT_ENCODE_WIRE_METER_H_
 
@@ -37,8 +38,6 @@ class WireMeter {
   std::optional<double> goodput() const { return goodput_; }
 
  private:
-  void ResetStep();
-
   // The measurements of the current step; sizes in bytes.
   size_t under_way_ = 0;
   size_t judged_ = 0;

@@ -77,7 +77,9 @@ double Exchange::UnjudgedNorm() const {
   double norm = 0;
   for (const std::unique_ptr<ServerLink>& link : links_) {
     for (const ShardId shard : link->queue().unjudged()) {
-      norm += parts_.encoder.NormOf(*link->queue().unjudged_push(shard));
+      for (const PushEntry& push : link->queue().unjudged_pushes(shard)) {
+        norm += parts_.encoder.NormOf(push);
+      }
     }
   }
   return norm;

@@ -65,7 +65,8 @@ class Exchange final : private ServerLink::Observer {
 
  private:
   void OnMessage(ServerLink& link, const ServerFrame& message) override;
-  void OnQueueRoom() override { pushes_.EncodeMore(); }
+  void OnQueueRoom() override { pushes_.OnQueueRoom(); }
+  void OnAdopted(ServerLink& link) override { reads_.DropKept(link.server()); }
   void OnFailure(absl::Status failure) override { Fail(std::move(failure)); }
   void OnRollback(Generation generation) override;
 

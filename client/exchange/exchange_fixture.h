@@ -102,7 +102,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   WorkerCounters counters() { return report_.counters(); }
 
   const Partition partition_;
-  ClientOptions options_;
+  ClientOptions options_ = {.works_ahead = true};
   const std::vector<float> initial_ = std::vector<float>(partition_.value_count(), 1.5f);
   FakeServer servers_[2] = {FakeServer(partition_, ServerId{0}),
                             FakeServer(partition_, ServerId{1})};
@@ -141,7 +141,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
     absl::MutexLock lock(&mu_);
     for (const VerdictEntry& verdict : message.verdicts) verdicts_.push_back(verdict.shard);
   }
-  void OnQueueRoom() override { pushes_.EncodeMore(); }
+  void OnQueueRoom() override { pushes_.OnQueueRoom(); }
+  void OnAdopted(ServerLink& link) override { reads_.DropKept(link.server()); }
   void OnFailure(absl::Status failure) override {
     absl::MutexLock lock(&mu_);
     if (failure_.ok()) failure_ = std::move(failure);

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,8 +26,7 @@ PushPipeline::PushPipeline(const ExchangeParts& parts,
       fail_(std::move(fail)),
       gradients_(parts.partition),
       clip_(parts.options.gradient_clip, parts.options.worker_count,
-            parts.partition.tensors().size()),
-      spans_(parts.options.tracer, parts.partition) {}
+            parts.partition.tensors().size()) {}
 
 // Stage 1: gradients become ready, in any order.
 
@@ -37,8 +37,15 @@ void PushPipeline::BeginStep(Step step, uint32_t examples, float scale, float ra
   parts_.encoder.BeginStep(step);
   gradients_.Begin();
   clip_.Begin(scale);
-  verdicts_.Begin(step, parts_.partition.shard_count());
-  spans_.BeginStep(step);
+  if (!has_pushes_) steps_.pop_back();
+  steps_.push_back({.verdicts = StepVerdicts(step, parts_.partition.shard_count()),
+                    .spans = PushSpans(parts_.options.tracer, parts_.partition, step)});
+  step_ = step;
+  next_ = step + 1;
+  has_pushes_ = false;
+  encoded_ = false;
+  continued_ = false;
+  copies_ = reads_.steps_ahead() > 0;
 }
 
 void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
@@ -71,9 +78,17 @@ void PushPipeline::EncodeMore() {
   }));
 }
 
+void PushPipeline::OnQueueRoom() {
+  EncodeMore();
+  // In a task of its own, because the link is about to write a message.
+  if (encoded_ && !continued_) {
+    parts_.loop->Post(scope_.Bind([this] { ContinueIfPossible(); }));
+  }
+}
+
 void PushPipeline::EncodeOneShard() {
   const absl::Time begin = parts_.loop->Now();
-  const TraceSpan span(parts_.options.tracer, "exchange", "encode", {.step = verdicts_.step()});
+  const TraceSpan span(parts_.options.tracer, "exchange", "encode", {.step = step_});
   if (MayBegin()) {
     if (absl::Status begun = BeginShard(); !begun.ok()) return fail_(std::move(begun));
   }
@@ -95,11 +110,12 @@ absl::Status PushPipeline::BeginShard() {
   const ShardId shard = gradients_.next();
   ShardGradient gradient = gradients_.Take();
   // A payload may refer to the trainer's gradient instead of a copy. The gradient stays unchanged
-  // only until the push has its verdict. GtopkReturns keeps the payload for longer, so the encoder
-  // must copy the gradient.
-  if (returns_.Keeps(shard)) gradient.may_alias = false;
+  // only until the next step. GtopkReturns keeps the payload for longer, and so does a step in
+  // flight, so the encoder must copy the gradient.
+  if (returns_.Keeps(shard) || copies_) gradient.may_alias = false;
+  if (!std::exchange(has_pushes_, true)) parts_.listener.OnUnjudged(steps_.size());
   return parts_.encoder.Begin({.shard = shard,
-                               .step = verdicts_.step(),
+                               .step = step_,
                                .examples = examples_,
                                .computed_version = parts_.replica.held_version(shard),
                                .rate_factor = rate_factor_},
@@ -118,11 +134,15 @@ void PushPipeline::Send(PushEncoder::Encoded encoded) {
     parts_.report.Count(WorkerCounters::kPushBytesEncodedFieldNumber, push.payload.size());
   }
   reads_.ExpectAfterPush(shard, push.step + 1);
-  spans_.Queued(shard);
+  steps_.back().spans.Queued(shard);
   ServerLink& link = LinkOf(shard);
   link.queue().Push(std::move(push));
   link.SendQueued();
-  if (gradients_.done() && !parts_.encoder.may_finish()) parts_.listener.OnStepEncoded();
+  reads_.MergeKept(shard);
+  if (stopped_ || !gradients_.done() || parts_.encoder.may_finish()) return;
+  encoded_ = true;
+  parts_.listener.OnStepEncoded();
+  ContinueIfPossible();
 }
 
 // Stage 4: the server's verdict arrives.
@@ -156,15 +176,18 @@ void PushPipeline::OnVerdict(ServerLink& link, const VerdictEntry& verdict) {
   const bool late = verdict.kind == PushVerdict::LATE;
   absl::Status handled;
   if (verdict.kind == PushVerdict::ACCEPT) {
-    parts_.encoder.Accepted(*push);
     handled = returns_.OnAccepted(*push);
   } else if (late) {
     handled = parts_.encoder.Late(*push);
+  } else {
+    parts_.encoder.Refused(*push);
   }
   if (!handled.ok()) return fail_(std::move(handled));
-  verdicts_.Add(late, verdict.frontier);
-  spans_.Judged(verdict.shard);
-  if (verdicts_.complete()) FinishStep();
+  const auto step = std::ranges::find_if(
+      steps_, [&](const StepInFlight& s) { return s.verdicts.step() == push->step; });
+  step->verdicts.Add(late, verdict.frontier);
+  step->spans.Judged(verdict.shard);
+  if (step->verdicts.complete()) FinishSteps();
 }
 
 void PushPipeline::CountVerdict(const VerdictEntry& verdict) {
@@ -177,27 +200,57 @@ void PushPipeline::CountVerdict(const VerdictEntry& verdict) {
   if (verdict.kind == PushVerdict::REFUSED) report.Count(WorkerCounters::kRefusedPushesFieldNumber);
 }
 
-// Stage 5: the last verdict ends the step.
+// Stage 5: the last verdict ends a step.
 
-void PushPipeline::FinishStep() {
-  if (parts_.tuner != nullptr) {
-    UpdateChoices();
-  } else {
-    parts_.meter.EndStep();
+void PushPipeline::FinishSteps() {
+  while (!steps_.empty() && steps_.front().verdicts.complete()) {
+    if (parts_.tuner != nullptr) {
+      UpdateChoices();
+    } else {
+      parts_.meter.EndStep();
+    }
+    const StepVerdicts& verdicts = steps_.front().verdicts;
+    if (verdicts.late()) jump_to_ = std::max(jump_to_, verdicts.next());
+    steps_.pop_front();
   }
-  next_ = verdicts_.next();
-  if (next_ > verdicts_.step() + 1) {
-    parts_.report.Count(WorkerCounters::kJumpedStepsFieldNumber);
-    reads_.ReadAll(next_);
+  parts_.listener.OnUnjudged(unjudged_count());
+  ContinueIfPossible();
+}
+
+void PushPipeline::ContinueIfPossible() {
+  if (stopped_ || !encoded_ || continued_) return;
+  if (unjudged_count() > (copies_ ? reads_.steps_ahead() : 0)) return;
+  const bool is_behind = std::ranges::any_of(
+      links_, [this](const auto& link) { return link->queue().HasUnsentBefore(step_); });
+  if (is_behind) return;
+  continued_ = true;
+  Jump();
+  parts_.listener.OnNextStep(next_);
+}
+
+void PushPipeline::Jump() {
+  if (jump_to_ <= next_) return;
+  next_ = jump_to_;
+  parts_.report.Count(WorkerCounters::kJumpedStepsFieldNumber);
+  reads_.ReadAll(next_);
+}
+
+Step PushPipeline::Settle() {
+  if (!has_pushes_) {
+    next_ = step_;
+    steps_.pop_back();
+    has_pushes_ = true;
   }
-  parts_.listener.OnStepJudged(next_);
+  Jump();
+  reads_.ExpectExact();
+  return next_;
 }
 
 void PushPipeline::UpdateChoices() {
   if (!parts_.tuner->EndStep()) return;
   for (const GroupCodec& group : parts_.tuner->choices()) {
-    LOG(INFO) << group.group << ": pushed as " << group.codec << " from step "
-              << verdicts_.step() + 1 << ": " << group.reason;
+    LOG(INFO) << group.group << ": pushed as " << group.codec << " from step " << next() + 1 << ": "
+              << group.reason;
   }
   parts_.report.set_choices(parts_.tuner->choices());
 }

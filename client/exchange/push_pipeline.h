@@ -9,7 +9,11 @@
 //   OnVerdict: verdict of a shard
 //     -> PushEncoder        adds the values of a late push to the residual
 //     -> GtopkReturns       keeps an accepted push if gTop-k returns unselected values
-//     -> StepVerdicts       all verdicts of a step determine the next step
+//     -> StepVerdicts       all verdicts of a step; a late push determines the next step
+//
+// The training thread may begin the next step while earlier ones lack verdicts, as many as the
+// newest answer to a read permits (read_path.h), but not before the pushes of the steps before the
+// current one are sent: more steps would only make the queues longer.
 //
 // The pipeline encodes one shard per task, so that messages from servers, which are tasks of the
 // same loop, do not wait for a whole model. It encodes at most one message ahead of the network, so
@@ -19,7 +23,9 @@
 #ifndef THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 #define THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -51,29 +57,44 @@ class PushPipeline {
 
   // Sets the first step. Call once, before BeginStep.
   void Start(Step first) { next_ = first; }
-  // Starts a step. EXAMPLES is the weight of its pushes, SCALE the loss scale that its gradients are
-  // multiplied by, and RATE_FACTOR multiplies the learning rate of their update.
+  // Starts a step. EXAMPLES is the weight of its pushes, SCALE the loss scale that its gradients
+  // are multiplied by, and RATE_FACTOR multiplies the learning rate of their update. A step without
+  // a gradient may be started again.
   void BeginStep(Step step, uint32_t examples, float scale, float rate_factor);
   // Accepts the gradient of TENSOR. OWNER, if not null, keeps the gradient alive.
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
-  // Encodes more shards if the send queues have room. Call this when a send queue has become
-  // shorter.
-  void EncodeMore();
+  // Continues if a send queue has room. Call this when a send queue has become shorter.
+  void OnQueueRoom();
   // Handles a verdict from the server of LINK.
   void OnVerdict(ServerLink& link, const VerdictEntry& verdict);
   // Makes the pipeline ignore all gradients and verdicts from now on.
   void Stop() { stopped_ = true; }
   // Returns the first step without all verdicts.
-  Step next() const { return next_; }
+  Step next() const { return steps_.empty() ? next_ : steps_.front().verdicts.step(); }
+  // Makes the next step, which this function returns, wait for the newest parameters. REQUIRES:
+  // every push has its verdict; a step that was started has no gradient.
+  Step Settle();
 
  private:
+  struct StepInFlight {
+    StepVerdicts verdicts;
+    PushSpans spans;
+  };
+
   ServerLink& LinkOf(ShardId shard) { return *links_[parts_.partition.server(shard).value]; }
   bool MayBegin();
+  // Posts a task that encodes a shard, if a shard may be encoded.
+  void EncodeMore();
   void EncodeOneShard();
   absl::Status BeginShard();
   void Send(PushEncoder::Encoded encoded);
   void CountVerdict(const VerdictEntry& verdict);
-  void FinishStep();
+  size_t unjudged_count() const { return steps_.size() - (has_pushes_ ? 0 : 1); }
+  void FinishSteps();
+  // Lets the worker begin the next step, if it may.
+  void ContinueIfPossible();
+  // Goes on with the step that the verdicts of late pushes demand.
+  void Jump();
   void UpdateChoices();
 
   const ExchangeParts& parts_;
@@ -84,9 +105,16 @@ class PushPipeline {
 
   StepGradients gradients_;
   GradientClip clip_;
-  StepVerdicts verdicts_;
-  PushSpans spans_;
-  Step next_;
+  // The steps that lack verdicts, in ascending order, and the current one if it has no push yet.
+  std::deque<StepInFlight> steps_;
+  Step step_;               // the current step
+  bool has_pushes_ = true;  // the current step; true before the first one
+  bool encoded_ = false;    // all shards of the current step
+  bool continued_ = false;  // OnNextStep was called after the current step
+  // The payloads of the current step do not refer to the trainer's gradients.
+  bool copies_ = false;
+  Step next_;     // after the current step
+  Step jump_to_;  // the largest next step after a late push
   uint32_t examples_ = 0;
   float rate_factor_ = 1;
   bool encode_posted_ = false;

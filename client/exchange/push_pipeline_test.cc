@@ -16,8 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(StepVerdictsTest, AStepWithoutALatePushIsFollowedByTheNext) {
-  StepVerdicts verdicts;
-  verdicts.Begin(Step{4}, 2);
+  StepVerdicts verdicts(Step{4}, 2);
   EXPECT_FALSE(verdicts.complete());
   verdicts.Add(false, Step{4});
   EXPECT_FALSE(verdicts.complete());
@@ -27,8 +26,7 @@ TEST(StepVerdictsTest, AStepWithoutALatePushIsFollowedByTheNext) {
 }
 
 TEST(StepVerdictsTest, ALatePushJumpsToTheLargestFrontierOfAllVerdicts) {
-  StepVerdicts verdicts;
-  verdicts.Begin(Step{4}, 3);
+  StepVerdicts verdicts(Step{4}, 3);
   verdicts.Add(true, Step{6});
   verdicts.Add(false, Step{9});
   verdicts.Add(false, Step{4});
@@ -36,20 +34,9 @@ TEST(StepVerdictsTest, ALatePushJumpsToTheLargestFrontierOfAllVerdicts) {
 }
 
 TEST(StepVerdictsTest, ALateStepAdvancesByAtLeastOne) {
-  StepVerdicts verdicts;
-  verdicts.Begin(Step{4}, 1);
+  StepVerdicts verdicts(Step{4}, 1);
   verdicts.Add(true, Step{2});
   EXPECT_EQ(verdicts.next(), Step{5});
-}
-
-TEST(StepVerdictsTest, BeginForgetsTheFormerStep) {
-  StepVerdicts verdicts;
-  verdicts.Begin(Step{4}, 1);
-  verdicts.Add(true, Step{9});
-  verdicts.Begin(Step{9}, 1);
-  EXPECT_FALSE(verdicts.complete());
-  verdicts.Add(false, Step{9});
-  EXPECT_EQ(verdicts.next(), Step{10});
 }
 
 class PushPipelineTest : public ExchangeFixture {
@@ -125,6 +112,49 @@ TEST_F(PushPipelineTest, ALatePushJumpsAndReadsAllShardsForTheNextStep) {
   EXPECT_EQ(counters().late_pushes(), partition_.shard_count());
   EXPECT_EQ(counters().jumped_steps(), 1u);
   loop_->Run([this] { EXPECT_EQ(reads_.step(), Step{6}); });
+}
+
+TEST_F(PushPipelineTest, AStepBeginsWhileEarlierOnesLackVerdicts) {
+  for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
+    const ShardId shard{s};
+    FakeServer& server = servers_[partition_.server(shard).value];
+    server.Seed(shard, std::vector<float>(partition_.value_count(shard), initial_[0]));
+    server.set_answer([](ParametersEntry& answer) { answer.steps_ahead = 2; });
+  }
+  loop_->Run([this] { reads_.ReadAll(Step{0}); });
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  transport_.Mute(ServerId{1}, true);
+  for (uint64_t step = 0; step < 2; ++step) {
+    Push(step);
+    EXPECT_EQ(*progress_.WaitNext(), Step{step + 1});
+    EXPECT_TRUE(progress_.WaitAll().ok()) << "the parameters of step 0 permit two more steps";
+  }
+  Push(2);
+  ASSERT_TRUE(progress_.WaitEncoded().ok());
+  EXPECT_FALSE(progress_.judged());
+  loop_->Run([this] { EXPECT_EQ(pushes_.next(), Step{0}); });
+  transport_.Mute(ServerId{1}, false);
+  transport_.DropStreams(ServerId{1});
+  EXPECT_EQ(*progress_.WaitNext(), Step{3});
+  ASSERT_TRUE(progress_.WaitJudged().ok());
+  loop_->Run([this] { EXPECT_EQ(pushes_.Settle(), Step{3}); });
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  for (const float value : replica_.tensor(0)) ASSERT_EQ(value, initial_[0] - 3 * 0.5f);
+  EXPECT_EQ(counters().accepted_pushes(), 3 * partition_.shard_count());
+}
+
+TEST_F(PushPipelineTest, AStepWithoutAGradientMayBeStartedAgainOrSettled) {
+  Push(0);
+  EXPECT_EQ(*progress_.WaitNext(), Step{1});
+  loop_->Run([&] {
+    pushes_.BeginStep(Step{1}, 8, 1, 1);
+    pushes_.BeginStep(Step{1}, 8, 1, 1);
+    EXPECT_EQ(pushes_.next(), Step{1});
+    EXPECT_EQ(pushes_.Settle(), Step{1});
+  });
+  Push(1);
+  EXPECT_EQ(*progress_.WaitNext(), Step{2});
+  EXPECT_EQ(counters().accepted_pushes(), 2 * partition_.shard_count());
 }
 
 TEST_F(PushPipelineTest, AFencedPushIsAFailure) {

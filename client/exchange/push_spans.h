@@ -19,12 +19,9 @@ namespace thinwire::client {
 class PushSpans {
  public:
   // TRACER may be null: then nothing is traced. Both arguments must outlive this object.
-  PushSpans(Tracer* tracer, const Partition& partition) : tracer_(tracer), partition_(partition) {}
-
-  void BeginStep(Step step) {
+  PushSpans(Tracer* tracer, const Partition& partition, Step step)
+      : tracer_(tracer), partition_(partition), step_(step) {
     if (tracer_ == nullptr) return;
-    step_ = step;
-    servers_.clear();
     for (uint32_t s = 0; s < partition_.server_count(); ++s) {
       servers_.push_back(
           {.begin = std::nullopt, .missing_count = partition_.ShardsOf(ServerId{s}).size()});
@@ -56,7 +53,7 @@ class PushSpans {
 
   Tracer* const tracer_;
   const Partition& partition_;
-  Step step_;
+  const Step step_;
   std::vector<Server> servers_;  // by server number
 };
 

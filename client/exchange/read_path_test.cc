@@ -94,6 +94,46 @@ TEST_F(ReadPathTest, AShardWithAWrongHashIsReadAgainInFullAndCounted) {
   EXPECT_EQ(replica_.tensor(0)[segment.offset], 3.0f + static_cast<float>(first.value));
 }
 
+TEST_F(ReadPathTest, ParametersThatArriveWhileTheWorkerComputesWaitForItsGradient) {
+  ReadAll(0);
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  const ShardId shard = partition_.ShardsOf(ServerId{0})[0];
+  const float& value = replica_.tensor(0)[partition_.segments(shard)[0].offset];
+  const float before = value;
+  const auto codec = *MakeCodec({.id = CodecId::kFp32});
+  const auto answer = [&](uint64_t step, float values, uint32_t kind) {
+    std::vector<std::byte> payload(codec->MaxPayloadBytes(4096));
+    codec->Encode(std::vector<float>(4096, values), RandomKeys(), payload);
+    reads_.OnParameters(*links_[0], {.shard = shard,
+                                     .step = Step{step},
+                                     .version = Version{step},
+                                     .base_version = Version{step - 1},
+                                     .kind = kind,
+                                     .steps_ahead = 1,
+                                     .payload = ByteChain(std::move(payload))});
+  };
+  loop_->Run([&] {
+    SendQueue& queue = links_[0]->queue();
+    queue.Read(shard, Step{3});
+    answer(1, 50, Parameters::FULL);
+    answer(2, 60, Parameters::FULL);
+    answer(3, 5, Parameters::ADD);
+    EXPECT_EQ(value, before);
+    EXPECT_FALSE(queue.HasPendingRead(shard)) << "the read is answered";
+    reads_.ExpectAfterPush(shard, Step{4});
+    reads_.MergeKept(shard);
+    EXPECT_EQ(value, 65);
+    EXPECT_EQ(replica_.held_version(shard), Version{3});
+  });
+  EXPECT_TRUE(progress_.WaitAll().ok()) << "the parameters of step 3 may be used for step 4";
+  loop_->Run([&] {
+    reads_.ExpectExact();
+    links_[0]->queue().Read(shard, Step{4});
+    answer(4, 1, Parameters::ADD);
+    EXPECT_EQ(value, 66);
+  });
+}
+
 TEST_F(ReadPathTest, AMalformedPayloadIsAFailureThatNamesTheServer) {
   servers_[1].set_answer(
       [](ParametersEntry& answer) { answer.payload = ByteChain(std::vector<std::byte>(2)); });

@@ -8,12 +8,22 @@
 
 namespace thinwire::client {
 
-SendQueue::SendQueue(std::vector<ShardId> shards) {
+SendQueue::SendQueue(std::vector<ShardId> shards, bool follows) : follows_(follows) {
   for (const ShardId shard : shards) {
     Slot slot;
     slot.shard = shard;
     slots_.push_back(std::move(slot));
   }
+}
+
+std::optional<Step> SendQueue::Slot::StepToAsk() const {
+  if (asks) return asked;
+  // A read for a step finishes the steps before it, so it follows their pushes.
+  if (has_unsent_push()) {
+    const Step step = pushes[sent_count].step;
+    return may_push() || asked >= step ? std::nullopt : std::optional(step);
+  }
+  return asked < read ? read : std::nullopt;
 }
 
 const SendQueue::Slot* SendQueue::Find(ShardId shard) const {
@@ -26,13 +36,7 @@ SendQueue::Slot* SendQueue::Find(ShardId shard) {
   return const_cast<Slot*>(std::as_const(*this).Find(shard));
 }
 
-void SendQueue::SetQueuedBytes(Slot& slot, size_t bytes) {
-  unsent_bytes_ += bytes - slot.queued_bytes;
-  slot.queued_bytes = bytes;
-}
-
 void SendQueue::Queue(Slot& slot) {
-  SetQueuedBytes(slot, slot.push.has_value() ? slot.push->payload.size() : 0);
   if (slot.queued) return;
   slot.queued = true;
   unsent_.push_back(static_cast<size_t>(&slot - slots_.data()));
@@ -47,15 +51,23 @@ void SendQueue::Seed(ShardId shard) {
 void SendQueue::Read(ShardId shard, Step step) {
   Slot& slot = *Find(shard);
   slot.read = step;
+  slot.asked = step;
+  slot.asks = true;
   Queue(slot);
 }
 
 void SendQueue::Push(PushEntry push) {
   Slot& slot = *Find(push.shard);
-  const bool reads_step = slot.read == push.step;
   slot.read = push.step + 1;
-  slot.push = std::move(push);
-  if (!slot.keeps_push_back() || !reads_step) Queue(slot);
+  unsent_bytes_ += push.payload.size();
+  slot.pushes.push_back(std::move(push));
+  if (slot.may_push() || slot.StepToAsk().has_value()) Queue(slot);
+}
+
+bool SendQueue::HasUnsentBefore(Step step) const {
+  return std::ranges::any_of(slots_, [step](const Slot& slot) {
+    return slot.has_unsent_push() && slot.pushes[slot.sent_count].step < step;
+  });
 }
 
 bool SendQueue::FillMessage(const Replica& replica, std::optional<CodecId> pull,
@@ -64,21 +76,41 @@ bool SendQueue::FillMessage(const Replica& replica, std::optional<CodecId> pull,
   bool any = !frame.seeds.empty();
   while (!unsent_.empty()) {
     Slot& slot = slots_[unsent_.front()];
-    // The first entry of a message may exceed the message's size limit, because the payload of the
-    // largest shard alone exceeds this limit.
-    const bool sends_push = slot.push.has_value() && !slot.keeps_push_back();
-    const size_t more = sends_push ? slot.push->payload.size() : 0;
-    if (any && bytes + more > kMessageBytes) break;
+    while (slot.may_push()) {
+      const PushEntry& push = slot.pushes[slot.sent_count];
+      // The first entry of a message may exceed the message's size limit, because the payload of
+      // the largest shard alone exceeds this limit.
+      if (any && bytes + push.payload.size() > kMessageBytes) return true;
+      any = true;
+      bytes += push.payload.size();
+      unsent_bytes_ -= push.payload.size();
+      RequestParameters(replica, pull, frame.pushes.emplace_back(push));
+      if (slot.asked <= push.step + 1) {
+        slot.asked = push.step + 1;
+        slot.asks = false;
+      }
+      ++slot.sent_count;
+    }
+    if (const std::optional<Step> step = slot.StepToAsk()) {
+      any = true;
+      RequestParameters(replica, pull,
+                        frame.reads.emplace_back(ReadEntry{.shard = slot.shard, .step = *step}));
+      slot.asked = step;
+      slot.asks = false;
+    }
     unsent_.pop_front();
     slot.queued = false;
-    SetQueuedBytes(slot, 0);
-    // Skips entries that were answered after they were queued.
-    if (!slot.push.has_value() && !slot.read.has_value()) continue;
-    AddEntries(slot, replica, pull, frame);
-    bytes += more;
-    any = true;
   }
   return any;
+}
+
+template <typename Entry>
+void SendQueue::RequestParameters(const Replica& replica, std::optional<CodecId> pull,
+                                  Entry& entry) const {
+  entry.held_version = replica.held_version(entry.shard);
+  entry.read_codec = replica.holds(entry.shard) ? kReadDeltas : kReadPublished;
+  if (pull.has_value()) entry.read_codec = static_cast<uint32_t>(*pull);
+  entry.follows = follows_ && entry.read_codec == kReadDeltas;
 }
 
 size_t SendQueue::AddSeeds(const Replica& replica, WorkerFrame& frame) {
@@ -93,54 +125,54 @@ size_t SendQueue::AddSeeds(const Replica& replica, WorkerFrame& frame) {
   return bytes;
 }
 
-void SendQueue::AddEntries(const Slot& slot, const Replica& replica, std::optional<CodecId> pull,
-                           WorkerFrame& frame) {
-  const Version held = replica.held_version(slot.shard);
-  uint32_t codec = replica.holds(slot.shard) ? kReadDeltas : kReadPublished;
-  if (pull.has_value()) codec = static_cast<uint32_t>(*pull);
-  if (slot.push.has_value() && !slot.keeps_push_back()) {
-    PushEntry push = *slot.push;
-    push.held_version = held;
-    push.read_codec = codec;
-    frame.pushes.push_back(std::move(push));
-    return;
-  }
-  frame.reads.push_back({.shard = slot.shard,
-                         .step = *slot.awaited_step(),
-                         .held_version = held,
-                         .read_codec = codec});
-}
-
 std::optional<PushEntry> SendQueue::FinishPush(ShardId shard, Step step) {
   Slot* slot = Find(shard);
-  if (slot == nullptr || !slot->push.has_value() || slot->push->step != step) return std::nullopt;
-  return std::exchange(slot->push, std::nullopt);
+  if (slot == nullptr) return std::nullopt;
+  const auto found = std::ranges::find(slot->pushes, step, &PushEntry::step);
+  if (found == slot->pushes.end()) return std::nullopt;
+  PushEntry push = std::move(*found);
+  if (static_cast<size_t>(found - slot->pushes.begin()) < slot->sent_count) {
+    --slot->sent_count;
+  } else {
+    unsent_bytes_ -= push.payload.size();
+  }
+  slot->pushes.erase(found);
+  return push;
 }
 
-bool SendQueue::FinishRead(ShardId shard, Step step) {
-  Slot* slot = Find(shard);
-  if (slot == nullptr || slot->awaited_step() != step) return false;
-  slot->held = step;
-  const bool kept_back = slot->keeps_push_back();
-  slot->reads_before_push = false;
-  if (kept_back) {
-    Queue(*slot);
-  } else {
-    slot->read.reset();
+bool SendQueue::FinishRead(ShardId shard, Step step, Step last_push) {
+  if (!AwaitsParameters(shard, step)) return false;
+  Slot& slot = *Find(shard);
+  slot.answered = std::max(slot.answered.value_or(step), step);
+  slot.push_end = last_push + 1;
+  if (slot.asked <= step) {
+    slot.asked.reset();
+    slot.asks = false;
   }
+  if (slot.read <= step) slot.read.reset();
+  if (slot.may_push()) Queue(slot);
   return true;
 }
 
-void SendQueue::ReadAgain(ShardId shard) { Queue(*Find(shard)); }
+void SendQueue::HoldParameters(ShardId shard, Step step) { Find(shard)->held = step; }
+
+void SendQueue::ReadAgain(ShardId shard) {
+  Slot& slot = *Find(shard);
+  slot.asks = slot.asked.has_value();
+  if (!slot.asks) slot.read = std::max(slot.read, slot.answered);
+  Queue(slot);
+}
 
 bool SendQueue::AwaitsParameters(ShardId shard, Step step) const {
   const Slot* slot = Find(shard);
-  return slot != nullptr && slot->awaited_step() == step;
+  if (slot == nullptr || !slot->asked.has_value() || step > *slot->asked) return false;
+  // An answer to an earlier read than the newest one comes once, before that of the newest read.
+  return step == *slot->asked || !slot->answered.has_value() || step > *slot->answered;
 }
 
 bool SendQueue::HasParameters(ShardId shard, Step step) const {
   const Slot* slot = Find(shard);
-  return slot != nullptr && slot->held == step;
+  return slot != nullptr && slot->held >= step;
 }
 
 bool SendQueue::HasPendingRead(ShardId shard) const {
@@ -151,34 +183,32 @@ bool SendQueue::HasPendingRead(ShardId shard) const {
 void SendQueue::ResendUnanswered() {
   unsent_.clear();
   unsent_seeds_.clear();
+  unsent_bytes_ = 0;
   for (Slot& slot : slots_) {
     slot.queued = false;
     slot.seed_queued = false;
-    SetQueuedBytes(slot, 0);
-  }
-  for (Slot& slot : slots_) {
-    if (slot.push.has_value() || slot.read.has_value()) Queue(slot);
+    slot.sent_count = 0;
+    slot.asked.reset();
+    slot.asks = false;
+    for (const PushEntry& push : slot.pushes) unsent_bytes_ += push.payload.size();
+    if (!slot.pushes.empty() || slot.read.has_value()) Queue(slot);
   }
 }
 
 void SendQueue::ReadBeforePush(ShardId shard, Step next) {
   Slot& slot = *Find(shard);
-  slot.reads_before_push = !slot.push.has_value() || slot.push->step >= next;
-  const bool computes = !slot.push.has_value() && !slot.read.has_value() && slot.held.has_value();
-  if (computes && *slot.held >= next) Read(shard, *slot.held);
+  slot.push_end = next;
+  const bool computes = slot.pushes.empty() && !slot.read.has_value() && slot.answered.has_value();
+  if (computes && *slot.answered >= next) Read(shard, *slot.answered);
+  slot.answered.reset();
 }
 
 std::vector<ShardId> SendQueue::unjudged() const {
   std::vector<ShardId> shards;
   for (const Slot& slot : slots_) {
-    if (slot.push.has_value()) shards.push_back(slot.shard);
+    if (!slot.pushes.empty()) shards.push_back(slot.shard);
   }
   return shards;
-}
-
-const PushEntry* SendQueue::unjudged_push(ShardId shard) const {
-  const Slot& slot = *Find(shard);
-  return slot.push.has_value() ? &*slot.push : nullptr;
 }
 
 std::vector<ShardId> SendQueue::unanswered() const {
@@ -191,8 +221,8 @@ std::vector<ShardId> SendQueue::unanswered() const {
 
 std::string SendQueue::Awaited() const {
   if (const std::vector<ShardId> shards = unjudged(); !shards.empty()) {
-    return absl::StrCat("waited for the verdicts of step ", Find(shards[0])->push->step.value, " (",
-                        ShardRanges(shards), ")");
+    return absl::StrCat("waited for the verdicts of step ",
+                        Find(shards[0])->pushes.front().step.value, " (", ShardRanges(shards), ")");
   }
   if (const std::vector<ShardId> shards = unanswered(); !shards.empty()) {
     return absl::StrCat("waited for the parameters of step ", Find(shards[0])->read->value, " (",

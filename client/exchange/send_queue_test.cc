@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,13 @@ class SendQueueTest : public ::testing::Test {
     WorkerFrame frame;
     any_ = queue_.FillMessage(replica_, kCodec, frame);
     return frame;
+  }
+
+  // The parameters of SHARD for STEP arrive and let the worker push the steps up to LAST.
+  bool Finish(uint32_t shard, uint64_t step, std::optional<uint64_t> last = std::nullopt) {
+    const bool awaited = queue_.FinishRead(ShardId{shard}, Step{step}, Step{last.value_or(step)});
+    if (awaited) queue_.HoldParameters(ShardId{shard}, Step{step});
+    return awaited;
   }
 
   const Partition partition_ = *Partition::Make({{"w", {8, 4096}}}, 4096, 1);
@@ -72,9 +82,9 @@ TEST_F(SendQueueTest, AReadOfSeveralEntriesEndsWithTheLast) {
   queue_.Read(ShardId{2}, Step{7});
   EXPECT_TRUE(queue_.AwaitsParameters(ShardId{2}, Step{7}));
   EXPECT_TRUE(queue_.AwaitsParameters(ShardId{2}, Step{7}));
-  EXPECT_FALSE(queue_.AwaitsParameters(ShardId{2}, Step{6}));
+  EXPECT_FALSE(queue_.AwaitsParameters(ShardId{2}, Step{8}));
   EXPECT_FALSE(queue_.AwaitsParameters(ShardId{9}, Step{7}));
-  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  EXPECT_TRUE(Finish(2, 7));
   EXPECT_FALSE(queue_.AwaitsParameters(ShardId{2}, Step{7}));
 }
 
@@ -129,7 +139,7 @@ TEST_F(SendQueueTest, ASeedIsSentOncePerConnectionAndWithoutItsRead) {
   EXPECT_TRUE(again.seeds.empty());
   EXPECT_EQ(again.reads.size(), 1u);
   queue_.Seed(ShardId{2});
-  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{0}));
+  ASSERT_TRUE(Finish(2, 0));
   Next();
   EXPECT_FALSE(any_) << "another worker has sent the values";
   queue_.Seed(ShardId{2});
@@ -163,23 +173,24 @@ TEST_F(SendQueueTest, APushFinishesOnceAndOnlyForItsStep) {
   EXPECT_TRUE(queue_.unjudged().empty());
 }
 
-TEST_F(SendQueueTest, AReadFinishesOnceAndOnlyForItsStep) {
+TEST_F(SendQueueTest, AReadFinishesOnceAndAfterTheReadsForEarlierSteps) {
   queue_.Read(ShardId{2}, Step{3});
   queue_.Read(ShardId{2}, Step{9});
   EXPECT_EQ(Next().reads.size(), 1u);
-  EXPECT_FALSE(queue_.FinishRead(ShardId{2}, Step{3})) << "an older step";
-  EXPECT_FALSE(queue_.FinishRead(ShardId{5}, Step{9}));
+  EXPECT_TRUE(Finish(2, 3)) << "the answer to an earlier read was on its way";
+  EXPECT_FALSE(Finish(2, 3));
+  EXPECT_FALSE(Finish(5, 9));
   EXPECT_TRUE(queue_.HasPendingRead(ShardId{2}));
   EXPECT_EQ(queue_.unanswered(), Shards({2}));
   EXPECT_EQ(queue_.Awaited(), "waited for the parameters of step 9 (shard 2)");
-  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{9}));
-  EXPECT_FALSE(queue_.FinishRead(ShardId{2}, Step{9}));
+  EXPECT_TRUE(Finish(2, 9));
+  EXPECT_FALSE(Finish(2, 9));
   EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
 }
 
 TEST_F(SendQueueTest, AnEntryThatIsAnsweredWhileQueuedIsNotSent) {
   queue_.Read(ShardId{2}, Step{3});
-  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{3}));
+  ASSERT_TRUE(Finish(2, 3));
   Next();
   EXPECT_FALSE(any_);
 }
@@ -194,14 +205,14 @@ TEST_F(SendQueueTest, AKeptBackPushIsSentAfterTheParametersOfItsStep) {
   ASSERT_EQ(reads.reads.size(), 1u);
   EXPECT_EQ(reads.reads[0].step, Step{7});
   EXPECT_FALSE(queue_.AwaitsParameters(ShardId{2}, Step{8}));
-  EXPECT_FALSE(queue_.FinishRead(ShardId{2}, Step{8}));
-  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  EXPECT_FALSE(Finish(2, 8));
+  ASSERT_TRUE(Finish(2, 7));
   EXPECT_TRUE(queue_.HasPendingRead(ShardId{2})) << "the push is a read, too";
   const WorkerFrame pushes = Next();
   ASSERT_EQ(pushes.pushes.size(), 1u);
   EXPECT_EQ(pushes.pushes[0].step, Step{7});
   EXPECT_TRUE(queue_.FinishPush(ShardId{2}, Step{7}).has_value());
-  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{8}));
+  EXPECT_TRUE(Finish(2, 8));
   EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
 }
 
@@ -220,7 +231,7 @@ TEST_F(SendQueueTest, AWorkerThatComputesTellsItsStepToAServerThatCameBackWithAn
   queue_.Read(ShardId{2}, Step{7});
   Next();
   EXPECT_FALSE(queue_.HasParameters(ShardId{2}, Step{7}));
-  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  ASSERT_TRUE(Finish(2, 7));
   queue_.ResendUnanswered();
   queue_.ReadBeforePush(ShardId{2}, Step{5});
   const WorkerFrame reads = Next();
@@ -229,15 +240,15 @@ TEST_F(SendQueueTest, AWorkerThatComputesTellsItsStepToAServerThatCameBackWithAn
   EXPECT_TRUE(queue_.HasParameters(ShardId{2}, Step{7})) << "the answer must change nothing";
   queue_.Push(PushOf(2, 7));
   EXPECT_FALSE(queue_.has_unsent()) << "the read is unanswered";
-  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  ASSERT_TRUE(Finish(2, 7));
   EXPECT_EQ(Next().pushes.size(), 1u);
-  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{8}));
+  EXPECT_TRUE(Finish(2, 8));
 }
 
 TEST_F(SendQueueTest, AWorkerWhoseStepTheServerKnowsReadsNothing) {
   queue_.Read(ShardId{2}, Step{7});
   Next();
-  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  ASSERT_TRUE(Finish(2, 7));
   queue_.ReadBeforePush(ShardId{2}, Step{8});
   EXPECT_FALSE(queue_.has_unsent());
 }
@@ -248,10 +259,107 @@ TEST_F(SendQueueTest, AReadIsNotRepeatedAfterTheServerCameBackWithAnEarlierState
   queue_.ResendUnanswered();
   queue_.ReadBeforePush(ShardId{2}, Step{5});
   EXPECT_EQ(Next().reads.size(), 1u);
-  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  ASSERT_TRUE(Finish(2, 7));
   EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
   queue_.Push(PushOf(2, 7));
   EXPECT_EQ(Next().pushes.size(), 1u) << "the parameters of step 7 have arrived";
+}
+
+TEST_F(SendQueueTest, AShardHasThePushesOfSeveralSteps) {
+  queue_.Read(ShardId{2}, Step{7});
+  Next();
+  ASSERT_TRUE(Finish(2, 7, 9));
+  queue_.Push(PushOf(2, 7, 100));
+  EXPECT_TRUE(queue_.HasUnsentBefore(Step{8}));
+  EXPECT_FALSE(queue_.HasUnsentBefore(Step{7}));
+  EXPECT_EQ(Next().pushes.size(), 1u);
+  queue_.Push(PushOf(2, 8, 20));
+  queue_.Push(PushOf(2, 9, 3));
+  EXPECT_EQ(queue_.unsent_bytes(), 23u);
+  const WorkerFrame frame = Next();
+  ASSERT_EQ(frame.pushes.size(), 2u) << "in ascending order";
+  EXPECT_EQ(frame.pushes[0].step, Step{8});
+  EXPECT_EQ(frame.pushes[1].step, Step{9});
+
+  // Verdicts and answers arrive in any combination.
+  EXPECT_TRUE(queue_.FinishPush(ShardId{2}, Step{7}).has_value());
+  EXPECT_TRUE(Finish(2, 8, 10));
+  EXPECT_FALSE(Finish(2, 8, 10));
+  queue_.ResendUnanswered();
+  EXPECT_EQ(queue_.unsent_bytes(), 23u);
+  EXPECT_EQ(queue_.Awaited(), "waited for the verdicts of step 8 (shard 2)");
+  const WorkerFrame again = Next();
+  ASSERT_EQ(again.pushes.size(), 2u);
+  EXPECT_TRUE(again.reads.empty());
+  EXPECT_TRUE(Finish(2, 10)) << "the answers to the reads for 9 and 10 are one";
+  EXPECT_FALSE(Finish(2, 9));
+  EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
+  EXPECT_EQ(queue_.unjudged_pushes(ShardId{2}).size(), 2u);
+}
+
+TEST_F(SendQueueTest, APushAfterTheLastOneThatMayBePushedWaitsForAnAnswer) {
+  queue_.Read(ShardId{2}, Step{7});
+  Next();
+  ASSERT_TRUE(Finish(2, 7, 7));
+  queue_.Push(PushOf(2, 7));
+  queue_.Push(PushOf(2, 8));
+  EXPECT_EQ(Next().pushes.size(), 1u);
+  EXPECT_FALSE(queue_.has_unsent()) << "the push of step 7 is the read for step 8";
+  queue_.ResendUnanswered();
+  const WorkerFrame again = Next();
+  EXPECT_EQ(again.pushes.size(), 1u);
+  EXPECT_TRUE(again.reads.empty());
+  ASSERT_TRUE(Finish(2, 8, 8));
+  const WorkerFrame held = Next();
+  ASSERT_EQ(held.pushes.size(), 1u);
+  EXPECT_EQ(held.pushes[0].step, Step{8});
+}
+
+TEST_F(SendQueueTest, SeveralPushesFollowAServerThatCameBackWithAnEarlierState) {
+  queue_.Read(ShardId{2}, Step{7});
+  Next();
+  ASSERT_TRUE(Finish(2, 7, 9));
+  for (const uint64_t step : {7, 8, 9}) queue_.Push(PushOf(2, step));
+  Next();
+  ASSERT_TRUE(Finish(2, 8, 10));
+  queue_.ResendUnanswered();
+  queue_.ReadBeforePush(ShardId{2}, Step{0});
+  const WorkerFrame read = Next();
+  EXPECT_TRUE(read.pushes.empty());
+  ASSERT_EQ(read.reads.size(), 1u);
+  EXPECT_EQ(read.reads[0].step, Step{7});
+  EXPECT_TRUE(queue_.HasParameters(ShardId{2}, Step{7})) << "the replica has newer parameters";
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}, Step{8}));
+  EXPECT_EQ(Next().pushes.size(), 2u);
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{8}, Step{8}));
+  EXPECT_FALSE(queue_.has_unsent());
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{9}, Step{9}));
+  EXPECT_EQ(Next().pushes.at(0).step, Step{9});
+}
+
+TEST_F(SendQueueTest, AReadAgainAsksForTheNewestReadThatWasSent) {
+  queue_.Read(ShardId{2}, Step{7});
+  Next();
+  ASSERT_TRUE(Finish(2, 7, 9));
+  queue_.Push(PushOf(2, 7));
+  Next();
+  queue_.Push(PushOf(2, 8));
+  queue_.ReadAgain(ShardId{2});
+  const WorkerFrame frame = Next();
+  EXPECT_EQ(frame.pushes.size(), 1u) << "the push is the read for step 9";
+  EXPECT_TRUE(frame.reads.empty());
+  queue_.ReadAgain(ShardId{2});
+  EXPECT_EQ(Next().reads.at(0).step, Step{9});
+  ASSERT_TRUE(Finish(2, 9));
+  queue_.ReadAgain(ShardId{2});
+  queue_.ResendUnanswered();
+  const WorkerFrame again = Next();
+  ASSERT_EQ(again.pushes.size(), 2u);
+  EXPECT_TRUE(again.reads.empty());
+  EXPECT_TRUE(queue_.FinishPush(ShardId{2}, Step{7}).has_value());
+  EXPECT_TRUE(queue_.FinishPush(ShardId{2}, Step{8}).has_value());
+  queue_.ResendUnanswered();
+  EXPECT_EQ(Next().reads.at(0).step, Step{9}) << "the answer was lost";
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinRe
       heartbeat_interval_(heartbeat_interval),
       heartbeat_timeout_(std::min(parts.options.silence, kLongestHeartbeatTimeout)),
       observer_(observer),
-      queue_(parts.partition.ShardsOf(server)),
+      queue_(parts.partition.ShardsOf(server), WorksAhead(parts.options)),
       liveness_(parts.options.silence, parts.loop->Now()),
       backoff_(parts.options.worker, server) {}
 
@@ -230,6 +230,7 @@ void ServerLink::Adopt(Generation generation) {
   }
   generation_ = generation;
   for (const ShardId shard : parts_.partition.ShardsOf(server_)) parts_.replica.Forget(shard);
+  observer_.OnAdopted(*this);
 }
 
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {

@@ -28,7 +28,7 @@
 //
 //   replica         reads all shards of the server in full
 //   reads           sent again
-//   unjudged push   kept until the parameters of its step arrive, and then sent; these parameters
+//   unjudged pushes kept until the parameters of their steps arrive, and then sent; these parameters
 //                   show that the other workers have come back too, so the push is not too early
 //
 // The link uploads the initial values of a shard when the server asks for them.
@@ -76,6 +76,8 @@ class ServerLink {
     virtual void OnMessage(ServerLink& link, const ServerFrame& message) = 0;
     // The send queue has become shorter, so the client may encode another push.
     virtual void OnQueueRoom() = 0;
+    // The server continues alone from an earlier state. The replica has forgotten its shards.
+    virtual void OnAdopted(ServerLink& link) = 0;
     // The link has failed for good, with FAILURE.
     virtual void OnFailure(absl::Status failure) = 0;
     // The servers of a job with rounds continue from an earlier step under GENERATION. The link

@@ -35,11 +35,13 @@ class ServerLinkTest : public ExchangeFixture {
         const std::vector<float> values(4096, static_cast<float>(shard.value + 1));
         std::vector<std::byte> payload(fp32_->MaxPayloadBytes(4096));
         payload.resize(fp32_->Encode(values, RandomKeys(), payload));
+        reads_.ExpectAfterPush(shard, Step{step + 1});
         links_[0]->queue().Push({.shard = shard,
                                  .step = Step{step},
                                  .examples = 1,
                                  .payload = ByteChain(std::move(payload))});
         links_[0]->SendQueued();
+        reads_.MergeKept(shard);
       }
     });
   }
@@ -86,8 +88,7 @@ TEST_F(ServerLinkTest, HeartbeatsMeasureTheOffsetOfTheServersClock) {
 TEST_F(ServerLinkTest, PushesAreTracedUntilTheirVerdicts) {
   static ManualClock clock;
   static Tracer tracer("worker 2", clock);
-  PushSpans spans(&tracer, partition_);
-  spans.BeginStep(Step{7});
+  PushSpans spans(&tracer, partition_, Step{7});
   for (const ShardId shard : shards_) {
     spans.Queued(shard);
     clock.Advance(absl::Microseconds(10));
@@ -165,6 +166,7 @@ class FailureObserver final : public ServerLink::Observer {
  public:
   void OnMessage(ServerLink&, const ServerFrame&) override { ADD_FAILURE() << "no message"; }
   void OnQueueRoom() override {}
+  void OnAdopted(ServerLink&) override {}
   void OnFailure(absl::Status failure) override {
     failure_ = std::move(failure);
     failed_.Notify();

@@ -2,6 +2,8 @@
 #ifndef THINWIRE_CLIENT_EXCHANGE_STEP_LISTENER_H_
 #define THINWIRE_CLIENT_EXCHANGE_STEP_LISTENER_H_
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 
@@ -12,15 +14,22 @@ class StepListener {
  public:
   virtual ~StepListener() = default;
 
-  // The parameters of SHARD are requested and have not arrived. May be called again before they
-  // arrive.
+  // The parameters of SHARD for the next step are requested and have not arrived. May be called
+  // again before they arrive.
   virtual void OnShardExpected(ShardId shard) = 0;
-  // The parameters of SHARD are in the replica.
+  // Parameters of SHARD have arrived while the worker may be computing. Returns whether they may
+  // change the replica now: the worker does not use the shard until OnShardArrived is called.
+  virtual bool OnShardChanging(ShardId shard) = 0;
+  // Parameters of SHARD that may be used for the next step are in the replica.
   virtual void OnShardArrived(ShardId shard) = 0;
+  // The gradient of SHARD is encoded, so the current step no longer uses its parameters.
+  virtual void OnShardEncoded(ShardId shard) = 0;
+  // COUNT steps have pushes that lack verdicts.
+  virtual void OnUnjudged(size_t count) = 0;
   // Every gradient of the current step is encoded.
   virtual void OnStepEncoded() = 0;
-  // Every push of the current step has its verdict. NEXT is the next step to run.
-  virtual void OnStepJudged(Step next) = 0;
+  // The worker may run the step NEXT. Called once per step, after OnStepEncoded.
+  virtual void OnNextStep(Step next) = 0;
   // The client has failed. FAILURE is not OK. May be followed by further calls, which change
   // nothing.
   virtual void OnFailure(absl::Status failure) = 0;

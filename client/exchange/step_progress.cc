@@ -18,6 +18,7 @@ StepProgress::StepProgress(const Partition& partition, absl::Duration drain, Clo
       clock_(clock),
       tensors_of_shard_(partition.shard_count()),
       missing_(partition.shard_count(), false),
+      used_(partition.shard_count(), false),
       missing_of_tensor_(partition.tensors().size(), 0) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     std::vector<uint32_t>& tensors = tensors_of_shard_[s];
@@ -27,14 +28,30 @@ StepProgress::StepProgress(const Partition& partition, absl::Duration drain, Clo
     std::sort(tensors.begin(), tensors.end());
     tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
   }
+  for (uint32_t t = 0; t < partition.tensors().size(); ++t) {
+    shards_of_tensor_.push_back(partition.ShardsOfTensor(t));
+  }
 }
 
 void StepProgress::OnShardExpected(ShardId shard) {
   absl::MutexLock lock(&mu_);
+  // A worker that waits for other parameters does not use the present ones.
+  used_[shard.value] = false;
+  Expect(shard);
+}
+
+void StepProgress::Expect(ShardId shard) {
   if (missing_[shard.value]) return;
   missing_[shard.value] = true;
   ++missing_count_;
   for (const uint32_t tensor : tensors_of_shard_[shard.value]) ++missing_of_tensor_[tensor];
+}
+
+bool StepProgress::OnShardChanging(ShardId shard) {
+  absl::MutexLock lock(&mu_);
+  if (used_[shard.value]) return false;
+  Expect(shard);
+  return true;
 }
 
 void StepProgress::OnShardArrived(ShardId shard) {
@@ -50,7 +67,17 @@ void StepProgress::OnStepEncoded() {
   encoded_ = true;
 }
 
-void StepProgress::OnStepJudged(Step next) {
+void StepProgress::OnShardEncoded(ShardId shard) {
+  absl::MutexLock lock(&mu_);
+  used_[shard.value] = false;
+}
+
+void StepProgress::OnUnjudged(size_t count) {
+  absl::MutexLock lock(&mu_);
+  unjudged_count_ = count;
+}
+
+void StepProgress::OnNextStep(Step next) {
   absl::MutexLock lock(&mu_);
   next_ = next;
 }
@@ -118,13 +145,28 @@ absl::Status StepProgress::WaitTensor(uint32_t tensor) {
     return missing_of_tensor_[tensor] == 0;
   };
   absl::MutexLock lock(&mu_);
-  return Wait(ready, /*for_pushes=*/false);
+  RETURN_IF_ERROR(Wait(ready, /*for_pushes=*/false));
+  for (const ShardId shard : shards_of_tensor_[tensor]) used_[shard.value] = true;
+  return absl::OkStatus();
 }
 
 absl::Status StepProgress::WaitAll() {
   const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return missing_count_ == 0; };
   absl::MutexLock lock(&mu_);
-  return Wait(ready, /*for_pushes=*/false);
+  RETURN_IF_ERROR(Wait(ready, /*for_pushes=*/false));
+  used_.assign(used_.size(), true);
+  return absl::OkStatus();
+}
+
+absl::Status StepProgress::WaitJudged() {
+  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return unjudged_count_ == 0; };
+  absl::MutexLock lock(&mu_);
+  return Wait(ready, /*for_pushes=*/true);
+}
+
+bool StepProgress::judged() const {
+  absl::MutexLock lock(&mu_);
+  return unjudged_count_ == 0;
 }
 
 absl::Status StepProgress::WaitEncoded() {
@@ -168,6 +210,8 @@ void StepProgress::Restart() {
   missing_.assign(missing_.size(), false);
   missing_of_tensor_.assign(missing_of_tensor_.size(), 0);
   missing_count_ = 0;
+  used_.assign(used_.size(), false);
+  unjudged_count_ = 0;
   encoded_ = false;
   next_.reset();
   failure_ = absl::OkStatus();

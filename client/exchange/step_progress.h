@@ -35,9 +35,12 @@ class StepProgress final : public StepListener {
   StepProgress(const Partition& partition, absl::Duration drain, Clock& clock);
 
   void OnShardExpected(ShardId shard) override;
+  bool OnShardChanging(ShardId shard) override;
   void OnShardArrived(ShardId shard) override;
+  void OnShardEncoded(ShardId shard) override;
+  void OnUnjudged(size_t count) override;
   void OnStepEncoded() override;
-  void OnStepJudged(Step next) override;
+  void OnNextStep(Step next) override;
   // Ends all waits with FAILURE. Has no effect after another OnFailure or OnRollback.
   void OnFailure(absl::Status failure) override;
   // Ends all waits with Aborted. Has no effect after OnFailure or another OnRollback.
@@ -63,6 +66,10 @@ class StepProgress final : public StepListener {
   absl::Status WaitAll();
   absl::Status WaitEncoded();
   absl::StatusOr<Step> WaitNext();
+  // Blocks until every push has its verdict.
+  absl::Status WaitJudged();
+  // Returns whether every push has its verdict.
+  bool judged() const;
   // Blocks until WaitNext would not block, or Stop is called. Returns true if WaitNext would block.
   // After Drain, returns false at once.
   bool WaitNextOrStop();
@@ -74,6 +81,8 @@ class StepProgress final : public StepListener {
   void Restart();
 
  private:
+  // Marks SHARD as missing.
+  void Expect(ShardId shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Blocks until ENDED returns true, until DEADLINE, or until the wait check returns false.
   void Await(absl::FunctionRef<bool()> ended, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -85,15 +94,19 @@ class StepProgress final : public StepListener {
   const absl::Duration drain_;
   Clock& clock_;
   std::function<bool()> goes_on_;  // may be null
-  // For each shard, the tensors of which the shard contains values.
+  // For each shard, the tensors of which the shard contains values, and the reverse.
   std::vector<std::vector<uint32_t>> tensors_of_shard_;
+  std::vector<std::vector<ShardId>> shards_of_tensor_;
 
   mutable absl::Mutex mu_;
-  // For each shard, true if its parameters are requested and have not arrived.
+  // For each shard, true if its parameters for the next step have not arrived.
   std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);
-  // For each tensor, the number of its shards whose parameters are requested and have not arrived.
+  // For each shard, true from the end of a wait for its parameters until its gradient is encoded.
+  std::vector<bool> used_ ABSL_GUARDED_BY(mu_);
+  // For each tensor, the number of its missing shards.
   std::vector<uint32_t> missing_of_tensor_ ABSL_GUARDED_BY(mu_);
   uint32_t missing_count_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t unjudged_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> next_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);

@@ -51,7 +51,7 @@ TEST(StepProgressTest, WaitNextReturnsTheNextStep) {
   StepProgress progress(TwoLayers(), kGrace, clock);
   progress.BeginStep();
   progress.OnStepEncoded();
-  progress.OnStepJudged(Step{8});
+  progress.OnNextStep(Step{8});
   EXPECT_TRUE(progress.WaitEncoded().ok());
   EXPECT_EQ(*progress.WaitNext(), Step{8});
 }
@@ -91,7 +91,7 @@ TEST(StepProgressTest, APushInFlightIsAwaitedAfterAStop) {
   progress.Stop();
   std::thread loop([&] {
     progress.OnStepEncoded();
-    progress.OnStepJudged(Step{8});
+    progress.OnNextStep(Step{8});
   });
   EXPECT_TRUE(progress.WaitEncoded().ok());
   EXPECT_EQ(*progress.WaitNext(), Step{8});

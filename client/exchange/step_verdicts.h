@@ -18,11 +18,7 @@ namespace thinwire::client {
 // Not thread-safe.
 class StepVerdicts {
  public:
-  void Begin(Step step, uint32_t shard_count) {
-    *this = StepVerdicts();
-    step_ = step;
-    missing_count_ = shard_count;
-  }
+  StepVerdicts(Step step, uint32_t shard_count) : step_(step), missing_count_(shard_count) {}
 
   // Adds the verdict of one shard's push: LATE is true if the push was late, and FRONTIER is the
   // shard's current step at the server. Call once per shard.
@@ -33,13 +29,14 @@ class StepVerdicts {
   }
 
   bool complete() const { return missing_count_ == 0; }
+  bool late() const { return late_; }
   Step step() const { return step_; }
   // Returns the next step. REQUIRES: complete().
   Step next() const { return late_ ? std::max(step_ + 1, frontier_) : step_ + 1; }
 
  private:
   Step step_;
-  uint32_t missing_count_ = 0;
+  uint32_t missing_count_;
   bool late_ = false;
   Step frontier_;
 };

@@ -96,8 +96,6 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
       Expect(device.Late(push));
       return;
     }
-    host.Accepted(push);
-    device.Accepted(push);
     if (draw % 7 != 0 || push.payload.empty()) return;
     const std::vector<uint32_t> taken = {0, 3, 17, 18, 100};
     Expect(host.ReturnUnselected(push, taken));

@@ -48,6 +48,9 @@ struct ClientOptions {
   // The codec in which servers send whole parameters. nullopt: the client reads the published
   // parameters, as deltas from the version of its replica (docs/deltas.md).
   std::optional<CodecId> pull = CodecId::kFp32;
+  // The caller begins a step with older parameters if the servers permit it (docs/client.md, "Steps
+  // in flight"). Has no effect with `choose`, which measures each step's pushes alone.
+  bool works_ahead = false;
   bool error_feedback = true;
   PushWarmup warmup;
   CorrectionOptions correction;
@@ -76,6 +79,11 @@ struct ClientOptions {
   // The longest time between two heartbeats. Frequent heartbeats also keep gRPC's threads awake.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
 };
+
+// Returns whether a client with OPTIONS begins steps with older parameters.
+inline bool WorksAhead(const ClientOptions& options) {
+  return options.works_ahead && !options.choose.has_value();
+}
 
 // Validates the options that concern pushes, `pull` and the durations. Errors: InvalidArgument with
 // a list of all problems.

@@ -77,7 +77,8 @@ class CoreThread {
   const std::shared_ptr<Executor> loop;
   std::unique_ptr<ClientCore> core;
   Step next;  // the last result of Join or NextStep
-  // True from the first call of Ready in a step until NextStep has returned.
+  // True from the first call of Ready in a step until NextStep or Settle has returned and all pushes
+  // have verdicts.
   std::atomic<bool> step_is_partial = false;
 };
 

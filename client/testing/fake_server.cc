@@ -238,8 +238,8 @@ void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
   PushEntry kept = push;
   kept.payload = ByteChain(push.payload.ToVector());
   arrivals_.push_back(kept);
-  if (shard.last.has_value() && shard.last->step == push.step) {
-    VerdictEntry again = *shard.last;
+  if (const auto known = shard.verdicts.find(push.step); known != shard.verdicts.end()) {
+    VerdictEntry again = known->second;
     again.again = true;
     reply.verdicts.push_back(again);
   } else {
@@ -254,6 +254,7 @@ void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
       ++shard.version;
     }
     shard.last = verdict;
+    shard.verdicts[push.step] = verdict;
     pushes_.push_back(std::move(kept));
     reply.verdicts.push_back(verdict);
   }

@@ -1,6 +1,6 @@
 // FakeServer: a minimal server for the client's tests. It accepts every push at once, subtracts its
 // values from the parameters (w -= g), and answers every read at once. A test can set the verdicts.
-// If the last push of a shard arrives again, the server answers it with the stored verdict. A test
+// If a push arrives again, the server answers it with the stored verdict. A test
 // can restart the server with or without its state, or with the state of an earlier step.
 #ifndef THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 #define THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
@@ -115,6 +115,7 @@ class FakeServer final : public InProcessServer {
     std::optional<ReadEntry> unanswered;  // a read that waits for the first values
     Version version;
     std::optional<VerdictEntry> last;
+    std::map<Step, VerdictEntry> verdicts;
   };
 
   void BeginEpoch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

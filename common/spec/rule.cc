@@ -26,10 +26,16 @@ Problems Rule::Validate() const {
     problems.Require(quorum >= 1 && quorum <= workers, "backup",
                      absl::StrCat("below ", workers, ", the value of workers"), workers - quorum);
   }
+  problems.RequireInteger("in_flight", in_flight, 0, fold == Fold::kPush ? kMostInFlight : 1);
   return problems;
 }
 
 std::ostream& operator<<(std::ostream& out, const Rule& rule) {
+  if (rule.in_flight > 0) {
+    Rule plain = rule;
+    plain.in_flight = 0;
+    return out << plain << ", " << rule.in_flight << " in flight";
+  }
   if (rule.fold == Fold::kPush) {
     if (rule.slack == kUnboundedSlack) {
       out << "async";

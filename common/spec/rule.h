@@ -7,7 +7,12 @@
 //   async       kPush   -                                          at once
 //
 // N is the number of accepted pushes that closes a round, b the number of backup workers, and s the
-// slack: the largest number of steps by which a worker may be ahead of the frontier. Immutable.
+// slack: the largest number of steps by which a worker may be ahead of the frontier.
+//
+// A worker may compute a step before the read for it is answered (docs/consistency.md, "Steps in
+// flight"): with the parameters of the answered read for step r, it may compute the steps up to
+// r + in_flight, by push no step above frontier + s. By round, it pushes these steps only after
+// their own reads are answered. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_RULE_H_
 #define THINWIRE_COMMON_SPEC_RULE_H_
 
@@ -25,6 +30,9 @@ enum class Fold : uint8_t {
   kPush,   // every fold_every accepted gradients make one update
 };
 
+// The largest value of in_flight. A worker keeps the pushes of so many steps.
+inline constexpr uint32_t kMostInFlight = 16;
+
 inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max();
 
 // Use one of the four functions below to make a Rule.
@@ -37,6 +45,7 @@ struct Rule {
   uint32_t fold_every = 1;   // kPush: accepted gradients per update
   bool ordered_fold =
       false;  // sync: fold the gradients of a step in the order of the workers' numbers
+  uint32_t in_flight = 0;  // kRound: at most 1
 
   static Rule Sync(uint32_t workers, bool ordered_fold = false) {
     return {.workers = workers,

@@ -12,6 +12,7 @@ using Staleness = Consistency::StalenessPolicy;
 // The default of max_workers, unless a job has more workers.
 constexpr uint32_t kMaxWorkers = 64;
 
+// Returns the rule of the mode, without steps in flight.
 Rule ModeOf(const Consistency& c) {
   switch (c.mode()) {
     case Mode::sync:
@@ -26,6 +27,11 @@ Rule ModeOf(const Consistency& c) {
   return Rule();
 }
 
+// Returns true if the push codec is chosen at run time.
+bool ChoosesPush(const JobConfig& config) {
+  return config.compression().push() >= Compression::Codec::auto_;
+}
+
 // Returns true if gradients of the job may be stale and POLICY treats them.
 bool TreatsStale(const JobConfig& config, int policy) {
   return ModeIs(config, {Mode::ssp, Mode::async}) &&
@@ -36,6 +42,7 @@ bool TreatsStale(const JobConfig& config, int policy) {
 
 Rule RuleOf(const Consistency& c) {
   Rule rule = ModeOf(c);
+  rule.in_flight = rule.fold == Fold::kPush ? c.in_flight() : c.delayed_gradient() ? 1 : 0;
   rule.max_workers = c.max_workers() != 0 ? c.max_workers() : std::max(c.workers(), kMaxWorkers);
   return rule;
 }
@@ -56,6 +63,22 @@ std::vector<Condition> ConsistencyConditions() {
        [](const JobConfig& c) { return ModeIs(c, {Mode::ssp}); },
        "mode: ssp",
        {"mode"}},
+      {{"in_flight"},
+       [](const JobConfig& c) {
+         return ModeIs(c, {Mode::ssp, Mode::async}) && !ChoosesPush(c);
+       },
+       "mode: ssp or async and a push codec that is not chosen at run time",
+       {"mode", "push"}},
+      {{"delayed_gradient"},
+       [](const JobConfig& c) {
+         const Optimization& optimization = c.optimization();
+         return ModeIs(c, {Mode::sync, Mode::backup}) && !c.consistency().auto_backup() &&
+                !ChoosesPush(c) && optimization.optimizer() != Optimization::Optimizer::average &&
+                optimization.selection_rest() != Optimization::SelectionRest::workers;
+       },
+       "mode: sync or backup, without auto_backup, a push codec that is chosen at run time, "
+       "optimizer: average and selection_rest: workers",
+       {"mode", "auto_backup", "push", "optimizer", "selection_rest"}},
       {{"fold_every", "staleness_policy"},
        [](const JobConfig& c) {
          return ModeIs(c, {Mode::ssp, Mode::async});

@@ -49,8 +49,9 @@ std::ostream& operator<<(std::ostream& out, const Judgement& j) {
 }
 
 std::ostream& operator<<(std::ostream& out, const ReadAnswer& a) {
-  return out << "answer w" << a.worker << "/" << a.incarnation << " step " << a.step << " in "
-             << a.form;
+  out << "answer w" << a.worker << "/" << a.incarnation << " step " << a.step << " in " << a.form;
+  if (a.last > a.step) out << ", up to " << a.last << (a.holds_pushes ? ", held" : "");
+  return out;
 }
 
 std::ostream& operator<<(std::ostream& out, const JoinAnswer& j) {

@@ -57,6 +57,10 @@ struct ReadAnswer {
   Incarnation incarnation;
   Step step;
   ReadForm form;
+  // The last step that the worker may compute before another read is answered; at least `step`.
+  Step last;
+  // The worker pushes the steps after `step` only when their own reads are answered.
+  bool holds_pushes = false;
 
   bool operator==(const ReadAnswer&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const ReadAnswer& value);

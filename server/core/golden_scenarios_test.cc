@@ -169,7 +169,7 @@ TEST(SyncScenario, ARepeatedPushGetsItsVerdictAgain) {
     w1 push 0 x1 2   -> accept again; w1 begins 1
     w1 read 1        -> w1 begins 1
     w1 push 1 x1 6   -> accept
-    w1 push 0 x1 2   -> repeat
+    w1 push 0 x1 2   -> accept again
   )");
 }
 
@@ -225,6 +225,49 @@ TEST(BackupScenario, FewerThanTheQuorumCloseTheRoundIfNoOtherWorkerIsLive) {
     w0 join          -> shut at 0
     w0 read 0        -> opens; w0 begins 0
     w0 push 0 x1 2   -> accept; round 0 of w0; version 1 is -2; w0 begins 1
+  )");
+}
+
+// "up to": the last step that the worker may compute before another read is answered.
+TEST(SspScenario, AWorkerMayComputeAheadOfItsReadsUpToTheBound) {
+  Rule rule = Rule::Ssp(2, 2);
+  rule.in_flight = 4;
+  ExpectEffects(rule, R"(
+    start 0            -> opens; w0 begins 0 up to 2; w1 begins 0 up to 2
+    w0 push 0 x1 1     -> accept; version 1 is -1; w0 begins 1 up to 2
+    w0 push 1 x1 1     -> accept; version 2 is -2; w0 begins 2
+    w0 push 2 x1 1     -> accept; version 3 is -3
+    w0 push 1 x1 1     -> accept again
+    w1 push 0 x1 1     -> accept; version 4 is -4; w0 begins 3; w1 begins 1 up to 3
+    w0 push 4 x1 1     -> early
+  )");
+}
+
+TEST(ChangedMode, NoAnswerLetsAWorkerComputeTheStepOfTheChange) {
+  Rule rule = Rule::Async(2);
+  rule.in_flight = 3;
+  ExpectEffects(rule, R"(
+    start 0            -> opens; w0 begins 0 up to 3; w1 begins 0 up to 3
+    w0 push 0 x1 1     -> accept; version 1 is -1; w0 begins 1 up to 4
+    rule sync from 2   -> nothing
+    w0 push 1 x1 1     -> accept; version 2 is -2; w0 begins 2 up to 4
+    w0 push 2 x1 1     -> accept; version 3 is -3; w0 begins 3 up to 4
+    w0 push 3 x1 1     -> accept; version 4 is -4; w0 begins 4
+    w0 push 4 x1 1     -> accept; version 5 is -5
+    waits              -> w0 for 5: w1
+    w1 read 5          -> w0 begins 5; w1 begins 5
+  )");
+}
+
+TEST(SyncScenario, ADelayedWorkerComputesOneStepAheadAndHoldsItsPush) {
+  Rule rule = Rule::Sync(2);
+  rule.in_flight = 1;
+  ExpectEffects(rule, R"(
+    start 0            -> opens; w0 begins 0 up to 1, held; w1 begins 0 up to 1, held
+    w0 push 0 x1 2     -> accept
+    w0 push 1 x1 2     -> early
+    w1 push 0 x1 4     -> accept; round 0 of w0 w1; version 1 is -3; w0 begins 1 up to 2, held; w1 begins 1 up to 2, held
+    w0 push 1 x1 2 from 0 -> accept
   )");
 }
 

@@ -35,7 +35,7 @@ Decision Judge(const JudgeInput& input, const PushEvent& push) {
   }
   if (worker.last_push.has_value()) {
     const JudgedPush& last = *worker.last_push;
-    if (push.step == last.step) return {last.verdict, true};
+    if (const auto stored = last.VerdictOf(push.step)) return {*stored, true};
     if (push.step < last.step) return {Verdict::kRepeat};
   }
   if (push.step < std::max(worker.next, input.frontier)) return {Verdict::kLate};

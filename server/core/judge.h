@@ -5,8 +5,8 @@
 //
 //   1  another generation, or an incarnation that never joined this shard  kStale
 //   2  an older incarnation, or one that has left                          kFenced
-//   3  step == step of the worker's last push that finished a step         the stored verdict
-//      step < step of that push                                            kRepeat
+//   3  step <= step of the worker's last push that finished a step         the stored verdict
+//      the same, but no verdict of the step is stored                      kRepeat
 //   4  step < max(next, frontier)                                          kLate
 //   5  step > frontier + slack, or the shard is not open                   kEarly
 //   6  a value is not finite, or so large that the sum could overflow,     kRefused

@@ -35,6 +35,9 @@ struct ReadForm {
   bool published = false;
   CodecId codec = CodecId::kFp32;  // the codec of the masters; unused if `published` is set
   std::optional<Version> held;     // the published version that the reader holds
+  // The reader also receives all answers that its stream has sent before, so the deltas may begin
+  // where the last of them ends.
+  bool follows = false;
 
   bool operator==(const ReadForm&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const ReadForm& form) {

@@ -1,6 +1,7 @@
 #include "server/core/shard.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -137,8 +138,8 @@ struct Shard::State {
   // Moves the frontier, and applies updates, as far as the rule and the events so far allow.
   // LAST_DEPARTED: the event ended the liveness of the last live worker.
   void MoveOn(bool last_departed, Effects& effects);
-  // Returns the last step for which reads are answered.
-  Step LastAnswered() const;
+  // Answers the reads that the rule permits.
+  std::vector<ReadAnswer> AnswerReads();
   void CloseRounds(bool last_departed, Effects& effects);
   void CloseRound(Effects& effects);
   // Ends the folding of the frontier's round, which then waits for its ClipEvent. UNTIL: the
@@ -302,7 +303,7 @@ void Shard::State::Advance(bool had_live, Effects& effects) {
       MoveOn(last_departed, effects);
     }
     if (deltas.has_value()) PublishIfDue(frontier_before, changed);
-    effects.answers = workers.ReleaseReads(LastAnswered());
+    effects.answers = AnswerReads();
   }
   accumulator.FoldSingle();
   FillReplies(effects);
@@ -326,10 +327,16 @@ void Shard::State::MoveOn(bool last_departed, Effects& effects) {
   if (last_departed) UpdateEarly();
 }
 
-Step Shard::State::LastAnswered() const {
-  const Step last = StepsAfter(workers.frontier(), rule.slack);
+std::vector<ReadAnswer> Shard::State::AnswerReads() {
   // The steps from the change on begin under the new rule.
-  return next_rule.has_value() ? std::min(last, Step{next_rule->from.value - 1}) : last;
+  const Step most = next_rule.has_value() ? Step{next_rule->from.value - 1}
+                                          : Step{std::numeric_limits<uint64_t>::max()};
+  const Step last = std::min(StepsAfter(workers.frontier(), rule.slack), most);
+  const bool by_round = rule.fold == Fold::kRound;
+  std::vector<ReadAnswer> answers =
+      workers.ReleaseReads(last, rule.in_flight, by_round ? most : last);
+  for (ReadAnswer& answer : answers) answer.holds_pushes = by_round && answer.last > answer.step;
+  return answers;
 }
 
 void Shard::State::OpenIfReady(Effects& effects) {

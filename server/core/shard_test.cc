@@ -128,7 +128,8 @@ TEST_F(ShardTest, AnswersCarryTheRequestedCodec) {
   PushEvent push = workers_[0].Push(0, 1, {1});
   push.read_form = CodecId::kFp16;
   const Effects effects = shard_->Apply(push);
-  const std::vector<ReadAnswer> want = {{WorkerId{0}, Incarnation{1}, Step{1}, CodecId::kFp16}};
+  const std::vector<ReadAnswer> want = {
+      {WorkerId{0}, Incarnation{1}, Step{1}, CodecId::kFp16, Step{1}}};
   EXPECT_EQ(effects.answers, want);
 }
 

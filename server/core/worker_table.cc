@@ -15,6 +15,7 @@ bool IsPossible(const WorkerRecord& row) {
   if (row.incarnation.value == 0) return row == WorkerRecord{};
   if (row.read.has_value() && *row.read > row.next) return false;
   if (row.last_push.has_value() && row.next < StepsAfter(row.last_push->step, 1)) return false;
+  if (row.allowed.has_value() && !row.read.has_value()) return false;
   return !row.waiting.has_value() || (!row.left && row.read == row.waiting->step);
 }
 
@@ -23,6 +24,25 @@ bool IsPossible(const WorkerRecord& row) {
 Step StepsAfter(Step step, uint64_t n) {
   constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
   return n > kLast - step.value ? Step{kLast} : step + n;
+}
+
+std::optional<Verdict> JudgedPush::VerdictOf(Step of) const {
+  constexpr Verdict kVerdicts[] = {Verdict::kAccept, Verdict::kLate, Verdict::kRefused};
+  if (of == step) return verdict;
+  if (of > step || step - of > kEarlierCount) return std::nullopt;
+  const uint64_t code = earlier >> (2 * (step - of - 1)) & 3;
+  return code == 0 ? std::nullopt : std::optional(kVerdicts[code - 1]);
+}
+
+JudgedPush JudgedPush::Then(Step next, Verdict verdict_of_next) const {
+  const uint64_t distance = next - step;
+  JudgedPush then = {next, verdict_of_next};
+  if (distance > kEarlierCount) return then;
+  const uint64_t code = verdict == Verdict::kAccept ? 1 : verdict == Verdict::kLate ? 2 : 3;
+  // A shift by 64 bits is undefined.
+  if (distance < kEarlierCount) then.earlier = earlier << (2 * distance);
+  then.earlier |= code << (2 * (distance - 1));
+  return then;
 }
 
 bool WorkerTable::IsCurrent(WorkerId worker, Incarnation incarnation) const {
@@ -46,8 +66,8 @@ Step WorkerTable::LargestNext() const {
 Step WorkerTable::FirstNotBegun() const {
   Step first;
   for (const WorkerRecord& w : workers_) {
-    const bool has_begun = w.joined() && w.read.has_value() && !w.waiting.has_value();
-    if (has_begun) first = std::max(first, StepsAfter(*w.read, 1));
+    const bool may_compute = w.joined() && w.allowed.has_value() && *w.allowed >= w.next;
+    if (may_compute) first = std::max(first, StepsAfter(*w.allowed, 1));
   }
   return first;
 }
@@ -93,7 +113,9 @@ void WorkerTable::Read(WorkerId worker, const WaitingRead& read) {
 
 void WorkerTable::Finish(WorkerId worker, Step step, Verdict verdict) {
   WorkerRecord& w = row(worker);
-  w.last_push = JudgedPush{step, verdict};
+  w.last_push = w.last_push.has_value() && step > w.last_push->step
+                    ? w.last_push->Then(step, verdict)
+                    : JudgedPush{step, verdict};
   w.next = std::max(w.next, StepsAfter(step, 1));
 }
 
@@ -104,12 +126,15 @@ void WorkerTable::Leave(WorkerId worker) {
   });
 }
 
-std::vector<ReadAnswer> WorkerTable::ReleaseReads(Step last) {
+std::vector<ReadAnswer> WorkerTable::ReleaseReads(Step last, uint64_t in_flight, Step most) {
   std::vector<ReadAnswer> answers;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     WorkerRecord& w = workers_[i];
     if (!w.waiting.has_value() || w.waiting->step > last) continue;
-    answers.push_back({WorkerId{i}, w.incarnation, w.waiting->step, w.waiting->form});
+    const Step step = w.waiting->step;
+    const Step allowed = std::max(step, std::min(StepsAfter(step, in_flight), most));
+    answers.push_back({WorkerId{i}, w.incarnation, step, w.waiting->form, allowed});
+    w.allowed = std::max(w.allowed.value_or(allowed), allowed);
     w.waiting.reset();
   }
   return answers;
@@ -127,6 +152,10 @@ absl::Status WorkerTable::Restore(Step frontier, std::vector<WorkerRecord> rows)
   }
   frontier_ = frontier;
   workers_ = std::move(rows);
+  for (WorkerRecord& w : workers_) {
+    // A state without steps in flight does not name the answered read.
+    if (!w.left && !w.waiting.has_value() && !w.allowed.has_value()) w.allowed = w.read;
+  }
   live_count_ = static_cast<uint32_t>(std::ranges::count_if(workers_, &WorkerRecord::live));
   return absl::OkStatus();
 }

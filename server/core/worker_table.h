@@ -30,10 +30,22 @@ namespace thinwire {
 // Returns step + n, or the largest step if the sum overflows.
 Step StepsAfter(Step step, uint64_t n);
 
-// The last push that finished a step. If the push arrives again, it receives the stored verdict.
+// The last push that finished a step, and the verdicts of pushes of the steps before. If one of
+// these pushes arrives again, it receives the stored verdict.
 struct JudgedPush {
+  // The number of steps before `step` whose verdicts are kept: more than kMostInFlight.
+  static constexpr uint64_t kEarlierCount = 32;
+
   Step step;
   Verdict verdict = Verdict::kAccept;
+  // Two bits for each step before `step`, from the lowest bits on: 1 accept, 2 late, 3 refused; 0:
+  // no push has finished the step.
+  uint64_t earlier = 0;
+
+  // Returns the verdict of the push of OF; nullopt if it is unknown or the push finished no step.
+  std::optional<Verdict> VerdictOf(Step of) const;
+  // Returns the record after a push of NEXT, a later step, has received VERDICT.
+  JudgedPush Then(Step next, Verdict verdict) const;
 
   bool operator==(const JudgedPush&) const = default;
 };
@@ -54,6 +66,8 @@ struct WorkerRecord {
   std::optional<Step> read;  // the largest step for which the worker sent a read
   std::optional<JudgedPush> last_push;
   std::optional<WaitingRead> waiting;
+  // The last step that the answers so far let the worker compute; nullopt before the first answer.
+  std::optional<Step> allowed;
 
   bool joined() const { return incarnation.value != 0 && !left; }
   bool live() const { return joined() && read.has_value() && !expired; }
@@ -79,8 +93,8 @@ class WorkerTable {
   std::optional<Step> SmallestLiveNext() const;
   // Returns the largest `next` of all workers.
   Step LargestNext() const;
-  // Returns the first step that no worker has begun: no joined worker has received parameters for
-  // this step or a later one.
+  // Returns the first step that no worker may have begun: no answer lets a joined worker compute
+  // this step or a later one, unless the worker has finished it.
   Step FirstNotBegun() const;
   // Returns the live workers that have not finished the frontier's step, in ascending order.
   std::vector<WorkerId> UnfinishedWorkers() const;
@@ -111,8 +125,9 @@ class WorkerTable {
   // REQUIRES: to >= frontier().
   void MoveFrontier(Step to) { frontier_ = to; }
   // Removes the waiting reads for steps up to LAST (inclusive) and returns them as answers, ordered
-  // by worker number.
-  std::vector<ReadAnswer> ReleaseReads(Step last);
+  // by worker number. An answer for step r lets its worker compute the steps up to r + IN_FLIGHT,
+  // but none above MOST unless r is.
+  std::vector<ReadAnswer> ReleaseReads(Step last, uint64_t in_flight, Step most);
 
   // Replaces the frontier and all rows. Errors: InvalidArgument if ROWS has not worker_count
   // elements, or if no sequence of calls leads to one of its rows; the table is then unchanged.

@@ -50,17 +50,17 @@ TEST(WorkerTableTest, OvertakenReadChangesNothing) {
 
 TEST(WorkerTableTest, SameReadIsAnsweredAgain) {
   WorkerTable table = TwoLive();
-  EXPECT_EQ(table.ReleaseReads(Step{0}).size(), 2u);
-  EXPECT_TRUE(table.ReleaseReads(Step{0}).empty());
+  EXPECT_EQ(table.ReleaseReads(Step{0}, 0, Step{0}).size(), 2u);
+  EXPECT_TRUE(table.ReleaseReads(Step{0}, 0, Step{0}).empty());
   table.Read(kA, {.step = Step{0}, .form = CodecId::kBf16});
-  const std::vector<ReadAnswer> want = {{kA, kFirst, Step{0}, CodecId::kBf16}};
-  EXPECT_EQ(table.ReleaseReads(Step{0}), want);
+  const std::vector<ReadAnswer> want = {{kA, kFirst, Step{0}, CodecId::kBf16, Step{0}}};
+  EXPECT_EQ(table.ReleaseReads(Step{0}, 0, Step{0}), want);
 }
 
 TEST(WorkerTableTest, ReadsForLaterStepsStay) {
   WorkerTable table = TwoLive();
   table.Read(kB, {.step = Step{2}});
-  EXPECT_EQ(table.ReleaseReads(Step{1}).size(), 1u);
+  EXPECT_EQ(table.ReleaseReads(Step{1}, 0, Step{1}).size(), 1u);
   EXPECT_EQ(table.Waiting(), std::vector<WorkerId>{kB});
 }
 
@@ -125,7 +125,44 @@ TEST(WorkerTableTest, SuccessorMayReadBelowItsPredecessor) {
   table.Join(kA, kSecond);
   table.Read(kA, {.step = Step{2}});
   EXPECT_EQ(table.of(kA).next, Step{9});
-  EXPECT_EQ(table.ReleaseReads(Step{2}).size(), 2u);
+  EXPECT_EQ(table.ReleaseReads(Step{2}, 0, Step{2}).size(), 2u);
+}
+
+TEST(WorkerTableTest, TheVerdictsOfEarlierStepsStay) {
+  WorkerTable table = TwoLive();
+  table.Finish(kA, Step{0}, Verdict::kAccept);
+  table.Finish(kA, Step{1}, Verdict::kLate);
+  table.Finish(kA, Step{4}, Verdict::kRefused);
+  table.Finish(kA, Step{5}, Verdict::kAccept);
+  const JudgedPush& pushes = *table.of(kA).last_push;
+  EXPECT_EQ(pushes.VerdictOf(Step{0}), Verdict::kAccept);
+  EXPECT_EQ(pushes.VerdictOf(Step{1}), Verdict::kLate);
+  EXPECT_EQ(pushes.VerdictOf(Step{2}), std::nullopt);
+  EXPECT_EQ(pushes.VerdictOf(Step{3}), std::nullopt);
+  EXPECT_EQ(pushes.VerdictOf(Step{4}), Verdict::kRefused);
+  EXPECT_EQ(pushes.VerdictOf(Step{5}), Verdict::kAccept);
+  EXPECT_EQ(pushes.VerdictOf(Step{6}), std::nullopt);
+  table.Finish(kA, Step{36}, Verdict::kLate);
+  EXPECT_EQ(table.of(kA).last_push->VerdictOf(Step{4}), Verdict::kRefused);
+  EXPECT_EQ(table.of(kA).last_push->VerdictOf(Step{1}), std::nullopt);
+  table.Finish(kA, Step{68}, Verdict::kAccept);
+  EXPECT_EQ(table.of(kA).last_push->VerdictOf(Step{36}), Verdict::kLate);
+  EXPECT_EQ(table.of(kA).last_push->VerdictOf(Step{5}), std::nullopt);
+  table.Finish(kA, Step{200}, Verdict::kAccept);
+  EXPECT_EQ(table.of(kA).last_push->earlier, 0u);
+}
+
+TEST(WorkerTableTest, AnAnswerLetsAWorkerComputeLaterSteps) {
+  WorkerTable table = TwoLive();
+  EXPECT_EQ(table.FirstNotBegun(), Step{0});
+  const std::vector<ReadAnswer> answers = table.ReleaseReads(Step{0}, 3, Step{2});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].last, Step{2});
+  EXPECT_EQ(table.FirstNotBegun(), Step{3});
+  // A worker that has finished these steps is not computing them.
+  table.Finish(kA, Step{2}, Verdict::kAccept);
+  table.Finish(kB, Step{2}, Verdict::kAccept);
+  EXPECT_EQ(table.FirstNotBegun(), Step{0});
 }
 
 TEST(WorkerTableTest, AWorkerThatLeftOrFinishedMayNotPushTheFrontier) {

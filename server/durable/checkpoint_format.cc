@@ -40,7 +40,9 @@ CheckpointManifest::Worker WorkerEntry(const WorkerRecord& record) {
   if (record.last_push.has_value()) {
     entry.set_last_push_step(record.last_push->step.value);
     entry.set_last_push_verdict(static_cast<uint32_t>(record.last_push->verdict));
+    entry.set_earlier_verdicts(record.last_push->earlier);
   }
+  if (record.allowed.has_value()) entry.set_allowed(record.allowed->value);
   if (record.waiting.has_value()) {
     const ReadForm& form = record.waiting->form;
     CheckpointManifest::WaitingRead& waiting = *entry.mutable_waiting();
@@ -75,8 +77,10 @@ absl::StatusOr<WorkerRecord> WorkerRecordOf(const CheckpointManifest::Worker& en
         verdict > static_cast<uint32_t>(Verdict::kRefused)) {
       return OutOfRange("last_push_verdict", verdict);
     }
-    record.last_push = JudgedPush{Step{entry.last_push_step()}, static_cast<Verdict>(verdict)};
+    record.last_push = JudgedPush{Step{entry.last_push_step()}, static_cast<Verdict>(verdict),
+                                  entry.earlier_verdicts()};
   }
+  if (entry.has_allowed()) record.allowed = Step{entry.allowed()};
   if (entry.has_waiting()) {
     ASSIGN_OR_RETURN(const ReadForm form, FormOf(entry.waiting()));
     record.waiting = WaitingRead{Step{entry.waiting().step()}, form};

@@ -346,6 +346,7 @@ LogRecordHead::Rule RuleMessage(const RuleEvent& event) {
   message.set_slack(rule.slack);
   message.set_fold_every(rule.fold_every);
   message.set_ordered_fold(rule.ordered_fold);
+  message.set_in_flight(rule.in_flight);
   message.set_from_step(event.from.value);
   return message;
 }
@@ -357,7 +358,8 @@ RuleEvent RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers) {
                    .quorum = message.quorum(),
                    .slack = message.slack(),
                    .fold_every = message.fold_every(),
-                   .ordered_fold = message.ordered_fold()},
+                   .ordered_fold = message.ordered_fold(),
+                   .in_flight = message.in_flight()},
           .from = {message.from_step()}};
 }
 

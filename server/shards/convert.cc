@@ -73,7 +73,7 @@ class Grouping {
     } else {
       ASSIGN_OR_RETURN(payload, PayloadOf(push.shard, std::move(push.payload)));
     }
-    ASSIGN_OR_RETURN(const ReadForm form, FormOf(push.shard, push.read_codec, push.held_version));
+    ASSIGN_OR_RETURN(const ReadForm form, FormOf(push));
     EventsFor(push.shard)
         .push_back(PushEvent{worker_, incarnation_, generation_, push.step, push.examples,
                              push.late_examples, push.computed_version, form, std::move(payload),
@@ -84,7 +84,7 @@ class Grouping {
   absl::Status Add(const ReadEntry& read) {
     RETURN_IF_ERROR(CheckShard(read.shard));
     RETURN_IF_ERROR(CheckAtMost(read.shard, "step", kLargestStep.value, read.step.value));
-    ASSIGN_OR_RETURN(const ReadForm form, FormOf(read.shard, read.read_codec, read.held_version));
+    ASSIGN_OR_RETURN(const ReadForm form, FormOf(read));
     EventsFor(read.shard).push_back(ReadEvent{worker_, incarnation_, generation_, read.step, form});
     return absl::OkStatus();
   }
@@ -103,7 +103,11 @@ class Grouping {
                                      ", got server ", home.value, ")"));
   }
 
-  absl::StatusOr<ReadForm> FormOf(ShardId shard, uint32_t read_codec, Version held) const {
+  // ENTRY: a push or a read.
+  template <typename Entry>
+  absl::StatusOr<ReadForm> FormOf(const Entry& entry) const {
+    const ShardId shard = entry.shard;
+    const uint32_t read_codec = entry.read_codec;
     if (read_codec == kReadDeltas || read_codec == kReadPublished) {
       if (!publishes_) {
         return Wrong(shard,
@@ -111,7 +115,10 @@ class Grouping {
                                   "codec, got ",
                                   read_codec, ")"));
       }
-      return read_codec == kReadDeltas ? ReadForm::Since(held) : ReadForm::Published();
+      if (read_codec == kReadPublished) return ReadForm::Published();
+      ReadForm form = ReadForm::Since(entry.held_version);
+      form.follows = entry.follows;
+      return form;
     }
     const absl::StatusOr<CodecId> codec = CodecIdFromWire(read_codec);
     if (!codec.ok()) {

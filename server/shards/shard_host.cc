@@ -95,7 +95,8 @@ void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers) {
     const absl::Time begin = clock_.Now();
     PublishNewest(shard_, answer.form, slots_);
     encode_nanos_ += NanosecondsSince(begin);
-    stream->AddAnswer(id_, answer.step, answer.form, slots_);
+    stream->AddAnswer(id_, answer.step, answer.form, slots_,
+                      {static_cast<uint32_t>(answer.last - answer.step), answer.holds_pushes});
   }
 }
 

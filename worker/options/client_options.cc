@@ -23,6 +23,7 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
     const bool fastest = std::ranges::any_of(options.arms, &AdaptiveSpec::Arm::fastest);
     if (fastest) options.choose = ChoiceRule::kFastest;
   }
+  options.works_ahead = true;
   options.pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
   options.error_feedback = job.push.error_feedback;
   options.warmup = job.push.warmup;

@@ -23,14 +23,17 @@ absl::Status SavedTraining::Save(Step step) {
   return parts_.client.state().Save(StateWriter(step));
 }
 
-void SavedTraining::SaveIfDue(Step step) {
-  if (!parts_.client.state().IsDue()) return;
+absl::StatusOr<Step> SavedTraining::SaveIfDue(Step step) {
+  if (!parts_.client.state().IsDue()) return step;
+  ASSIGN_OR_RETURN(step, parts_.client.Settle());
+  if (!parts_.client.state().IsDue()) return step;
   // After an error, the next wait of the step returns it.
   const absl::Status started = parts_.client.state().StartSave(StateWriter(step));
-  if (started.ok()) return;
+  if (started.ok()) return step;
   if (const auto more = failure_lines_.Next(parts_.clock.Now())) {
     LOG(ERROR) << "state not saved: " << started.message() << *more;
   }
+  return step;
 }
 
 absl::Status SavedTraining::RestoreLossScale(Step step, bool after_rollback) {

@@ -37,7 +37,9 @@ class SavedTraining {
   // Saves the state before STEP, the next one.
   absl::Status Save(Step step);
   // Starts to save the state before STEP, the next one, if the servers make a checkpoint of it.
-  void SaveIfDue(Step step);
+  // Waits for the verdicts of the earlier steps first, and returns the next step, a later one if a
+  // push was late. Errors: those of Client::Settle.
+  absl::StatusOr<Step> SaveIfDue(Step step);
 
  private:
   // Restores the loss scale of the newest saved state, after a rollback only that of STEP.

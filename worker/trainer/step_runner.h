@@ -32,7 +32,7 @@ class StepRunner {
   StepRunner(const TrainerOptions& options, const TrainerParts& parts, NumericWatch& numbers,
              TrainingReport& report);
 
-  // Trains STEP, blocks until the servers have judged its pushes, and returns the next step.
+  // Trains STEP and returns the next step as soon as it may begin (Client::NextStep).
   absl::StatusOr<Step> Run(Step step);
   // Returns the local steps, whose optimizer's state is kept from step to step; null without them.
   client::LocalSteps* local_steps() { return local_steps_ ? &*local_steps_ : nullptr; }

@@ -45,6 +45,9 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
     ending = Ending::kStopped;
   }
   if (joined_ && ending.ok() && (*ending == Ending::kStopped || *ending == Ending::kRetired)) {
+    if (const absl::Status settled = Settle(); !settled.ok()) {
+      LOG(WARNING) << "the last steps are not complete: " << settled.message();
+    }
     if (*ending == Ending::kRetired || !StopTogether()) Drain();
     const absl::Status saved = saved_.Save(next_);
     if (!saved.ok()) LOG(ERROR) << "state not saved: " << saved.message();
@@ -93,8 +96,12 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
     RETURN_IF_ERROR(evaluator_.TestTrial(next_));
     RETURN_IF_ERROR(AwaitDeals(next_));
     const uint64_t epoch = parts_.sampler.epoch(step);
-    if (parts_.sampler.epoch(next_) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
+    if (parts_.sampler.epoch(next_) > epoch) {
+      RETURN_IF_ERROR(Settle());
+      RETURN_IF_ERROR(FinishEpoch(epoch));
+    }
   }
+  RETURN_IF_ERROR(Settle());
   if (lost()) return Ending::kDiverged;
   if (!is_over(next_)) {
     if (stop_requested()) return Ending::kStopped;
@@ -195,12 +202,20 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
 
 absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   const TraceSpan span(parts_.tracer, kTrainingLane, "step", {.step = step});
-  saved_.SaveIfDue(step);
+  ASSIGN_OR_RETURN(const Step settled, saved_.SaveIfDue(step));
+  if (settled != step) return settled;
   const absl::Duration before = stopwatch_.elapsed();
   ASSIGN_OR_RETURN(const Step next, runner_.Run(step));
   report_.AddStep(stopwatch_.elapsed() - before);
   evaluator_.ForgetTest();
   return next;
+}
+
+absl::Status Trainer::Settle() {
+  ASSIGN_OR_RETURN(const Step next, parts_.client.Settle());
+  if (next == next_) return absl::OkStatus();
+  next_ = next;
+  return AwaitDeals(next_);
 }
 
 bool Trainer::StopTogether() {
@@ -222,6 +237,9 @@ bool Trainer::StopTogether() {
     }
     next_ = *next;
   }
+  if (const absl::Status settled = Settle(); !settled.ok()) {
+    LOG(WARNING) << "the last steps are not complete: " << settled.message();
+  }
   return true;
 }
 
@@ -232,11 +250,12 @@ void Trainer::Drain() {
     drains = parts_.client.draining().Start(report_.median_step());
     if (!drains.ok() || !*drains) break;
     const absl::StatusOr<Step> next = TrainStep(next_);
-    if (!next.ok()) {
-      LOG(WARNING) << "the last step is not complete: " << next.status().message();
+    if (next.ok()) next_ = *next;
+    const absl::Status complete = next.ok() ? Settle() : next.status();
+    if (!complete.ok()) {
+      LOG(WARNING) << "the last step is not complete: " << complete.message();
       break;
     }
-    next_ = *next;
     if (parts_.client.counters().late_pushes() == late) break;
   }
   const absl::StatusOr<double> norm = parts_.client.draining().ResidualNorm();

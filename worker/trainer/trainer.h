@@ -79,8 +79,10 @@ class Trainer {
   // Runs one more step whose pushes empty the residual, if the time suffices, and logs the residual
   // that remains. A late push returns its values, so another step follows it.
   void Drain();
-  // Trains one step and returns the next step.
+  // Trains one step and returns the next step, which may begin while pushes lack verdicts.
   absl::StatusOr<Step> TrainStep(Step step);
+  // Waits for these verdicts, and corrects the next step if a push was late.
+  absl::Status Settle();
   absl::Status FinishEpoch(uint64_t epoch);
 
   const TrainerOptions options_;

@@ -58,18 +58,38 @@ std::optional<size_t> EventTrace::NextRule() const {
   return next;
 }
 
-std::optional<Step> EventTrace::LargestBegun() const {
+std::optional<Step> EventTrace::Allowed(WorkerId worker) const {
+  std::optional<Step> allowed;
+  const std::optional<size_t> join = LastJoin(worker);
+  for (size_t i = join.value_or(entries_.size()); i < entries_.size(); ++i) {
+    for (const ReadAnswer& answer : entries_[i].answers) {
+      if (answer.worker == worker) allowed = std::max(allowed.value_or(Step{}), answer.last);
+    }
+  }
+  return allowed;
+}
+
+std::optional<Step> EventTrace::LargestAllowed() const {
   std::optional<Step> largest;
   for (uint32_t i = 0; i < worker_count_; ++i) {
     const WorkerId worker{i};
-    const std::optional<size_t> join = LastJoin(worker);
-    if (!join.has_value() || Left(worker) || WaitingRead(worker).has_value()) continue;
-    for (size_t k = *join; k < entries_.size(); ++k) {
-      const TraceEntry& m = entries_[k];
-      if (m.worker == worker && m.read.has_value()) largest = std::max(largest, m.read);
-    }
+    const std::optional<Step> allowed = Allowed(worker);
+    if (Left(worker) || !allowed.has_value() || *allowed < Next(worker)) continue;
+    largest = std::max(largest, allowed);
   }
   return largest;
+}
+
+std::optional<Verdict> EventTrace::KnownVerdict(WorkerId worker, Step step) const {
+  std::optional<Verdict> known;
+  Step newest;
+  for (size_t i = LastJoin(worker).value(); i < entries_.size(); ++i) {
+    const TraceEntry& m = entries_[i];
+    if (m.worker != worker || !m.finished.has_value()) continue;
+    newest = std::max(newest, m.step);
+    if (m.step == step) known = m.finished;
+  }
+  return known.has_value() && newest.value - step.value <= 32 ? known : std::nullopt;
 }
 
 Step EventTrace::Frontier() const {

@@ -64,9 +64,14 @@ class EventTrace {
   // Returns the position in the trace of the rule event that is not in force yet, or nullopt if
   // there is none.
   std::optional<size_t> NextRule() const;
-  // Returns the largest step that a joined worker may be computing: it has the answer to its newest
-  // read. Returns nullopt if there is none.
-  std::optional<Step> LargestBegun() const;
+  // Returns the last step that the answers to the newest incarnation of WORKER let it compute.
+  std::optional<Step> Allowed(WorkerId worker) const;
+  // Returns the largest step that a joined worker may be computing. Returns nullopt if there is
+  // none.
+  std::optional<Step> LargestAllowed() const;
+  // Returns the verdict that the newest incarnation of WORKER has received for STEP, if it is among
+  // the newest ones. REQUIRES: WORKER has joined.
+  std::optional<Verdict> KnownVerdict(WorkerId worker, Step step) const;
   Step Frontier() const;
   // Returns the position in the trace at which the worker's newest incarnation joined, or nullopt
   // if the worker never joined.

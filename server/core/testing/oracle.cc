@@ -15,6 +15,7 @@ bool IsOtherMode(Rule a, Rule b) {
   a.workers = b.workers;
   a.quorum = b.quorum;
   a.ordered_fold = b.ordered_fold;
+  a.in_flight = b.in_flight;
   return a != b;
 }
 
@@ -55,8 +56,9 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
   const uint64_t computed = std::min(now.push.computed_version.value, updates_.size());
   const uint64_t staleness = updates_.size() - computed;
   const StalenessSpec& policy = options_.staleness;
-  if (last != nullptr && last->step == now.step) {
-    j.verdict = *last->finished;
+  const std::optional<Verdict> known = trace_.KnownVerdict(now.worker, now.step);
+  if (known.has_value()) {
+    j.verdict = *known;
     j.again = true;
   } else if (last != nullptr && now.step < last->step) {
     j.verdict = Verdict::kRepeat;
@@ -80,7 +82,7 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
 
 void Oracle::Classify(TraceEntry& now, Effects& effects) const {
   if (now.kind == TraceEntry::Kind::kRule && IsOtherMode(rule(), now.rule)) {
-    const std::optional<Step> begun = trace_.LargestBegun();
+    const std::optional<Step> begun = trace_.LargestAllowed();
     if (begun.has_value()) now.step = std::max(now.step, *begun + 1);
   }
   if (now.kind == TraceEntry::Kind::kPush) return ClassifyPush(now, effects);
@@ -248,7 +250,15 @@ void Oracle::AnswerReads(Effects& effects) {
     const bool bounded = rule().slack != kUnboundedSlack;
     if (bounded && m.read->value > frontier().value + rule().slack) continue;
     if (next.has_value() && *m.read >= trace_.entries()[*next].step) continue;
-    effects.answers.push_back({WorkerId{i}, m.incarnation, *m.read, m.form});
+    ReadAnswer answer = {WorkerId{i}, m.incarnation, *m.read, m.form, *m.read + rule().in_flight};
+    if (rule().fold == Fold::kPush && bounded) {
+      answer.last = std::min(answer.last, frontier() + rule().slack);
+    }
+    if (next.has_value()) {
+      answer.last = std::min(answer.last, Step{trace_.entries()[*next].step.value - 1});
+    }
+    answer.holds_pushes = rule().fold == Fold::kRound && answer.last > answer.step;
+    effects.answers.push_back(answer);
   }
   trace_.newest().answers = effects.answers;
 }

@@ -8,6 +8,25 @@
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
+namespace {
+
+Rule DrawPlainMode(SeededRandom& random, uint32_t workers, bool sync_only) {
+  const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
+  switch (random.Below(sync_only ? 2 : 5)) {
+    case 0:
+      return Rule::Sync(workers);
+    case 1:
+      return Rule::Sync(workers, true);
+    case 2:
+      return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
+    case 3:
+      return Rule::Ssp(workers, random.Below(4), fold_every);
+    default:
+      return Rule::Async(workers, fold_every);
+  }
+}
+
+}  // namespace
 
 RandomEvents::RandomEvents(const Rule& rule, uint64_t seed, bool rule_changes)
     : rule_(rule),
@@ -137,19 +156,11 @@ Rule DrawRule(SeededRandom& random, bool sync_only) {
 }
 
 Rule DrawMode(SeededRandom& random, uint32_t workers, bool sync_only) {
-  const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
-  switch (random.Below(sync_only ? 2 : 5)) {
-    case 0:
-      return Rule::Sync(workers);
-    case 1:
-      return Rule::Sync(workers, true);
-    case 2:
-      return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
-    case 3:
-      return Rule::Ssp(workers, random.Below(4), fold_every);
-    default:
-      return Rule::Async(workers, fold_every);
+  Rule rule = DrawPlainMode(random, workers, sync_only);
+  if (random.Percent(50)) {
+    rule.in_flight = static_cast<uint32_t>(random.Below(rule.fold == Fold::kPush ? 4 : 2));
   }
+  return rule;
 }
 
 }  // namespace thinwire

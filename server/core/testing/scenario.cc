@@ -148,6 +148,8 @@ class ScenarioRunner {
     }
     for (const ReadAnswer& answer : effects.answers) {
       parts.push_back(absl::StrCat(Name(answer.worker), " begins ", answer.step.value));
+      if (answer.last > answer.step) absl::StrAppend(&parts.back(), " up to ", answer.last.value);
+      if (answer.holds_pushes) parts.back() += ", held";
     }
     return parts.empty() ? "nothing" : absl::StrJoin(parts, "; ");
   }

@@ -151,8 +151,9 @@ void ShardStates::CheckAnswers(const Effects& effects, const Shard& shard, const
             after);
     const uint64_t slack = after.oracle.rule().slack;
     if (slack == kUnboundedSlack) continue;
-    Require(answer.step.value <= shard.frontier().value + slack,
-            "an answer exceeds the staleness bound", after);
+    const Step last = after.oracle.rule().fold == Fold::kPush ? answer.last : answer.step;
+    Require(last.value <= shard.frontier().value + slack, "an answer exceeds the staleness bound",
+            after);
     for (const size_t pending : after.oracle.trace().PendingGradients()) {
       Require(after.oracle.trace().entries()[pending].step >= shard.frontier(),
               "an answer lacks a gradient of a step below the frontier", after);
@@ -198,9 +199,12 @@ std::string ShardStates::KeyOf(const State& state) const {
     const std::optional<size_t> waiting = trace.WaitingRead(worker);
     absl::StrAppend(&key, " ", trace.entries()[*join].incarnation.value, trace.Left(worker),
                     trace.Live(worker), largest_read.has_value() ? 1 + largest_read->value : 0);
-    if (push.has_value()) {
-      absl::StrAppend(&key, "p", trace.entries()[*push].step.value, ".",
-                      static_cast<int>(*trace.entries()[*push].finished));
+    for (Step step; push.has_value() && step <= trace.entries()[*push].step; ++step) {
+      const std::optional<Verdict> known = trace.KnownVerdict(worker, step);
+      absl::StrAppend(&key, "p", known.has_value() ? static_cast<int>(*known) : 0);
+    }
+    if (const std::optional<Step> allowed = trace.Allowed(worker)) {
+      absl::StrAppend(&key, "a", allowed->value);
     }
     if (waiting.has_value()) absl::StrAppend(&key, "r", trace.entries()[*waiting].read->value);
   }

@@ -375,7 +375,7 @@ TEST_F(RuleLeadTest, ARestoredRuleIsPassedOnUntilAllServersHaveIt) {
   lead->rules->Complete(true);
   EXPECT_EQ(peers_.newest().step(), 17u);
   EXPECT_EQ(peers_.newest().consistency().ShortDebugString(),
-            "mode: ssp workers: 5 slack: 3 fold_every: 2 ordered_fold: false");
+            "mode: ssp workers: 5 slack: 3 fold_every: 2 ordered_fold: false in_flight: 0");
   peers_.Answer(absl::OkStatus());
   lead->rules->Complete(true);
   EXPECT_THAT(peers_.asked(), ElementsAre(5, 5));
@@ -410,8 +410,23 @@ TEST_F(RuleLeadTest, AFollowerAppliesTheModeOfTheLead) {
   SetMode(*lead, settings);
   const auto follower = MakeFollower(WithMost(Rule::Sync(3), 8));
   follower->rules->SetMode(peers_.newest(), [](const auto& reply) { EXPECT_TRUE(reply.ok()); });
-  EXPECT_THAT(shards_.applied, ElementsAre(WithMost(Rule::Ssp(3, 4, 2), 8)));
+  Rule rule = WithMost(Rule::Ssp(3, 4, 2), 8);
+  rule.in_flight = Consistency().in_flight();
+  EXPECT_THAT(shards_.applied, ElementsAre(rule));
   EXPECT_EQ(shards_.from, Step{40});
+}
+
+TEST_F(RuleLeadTest, AModeKeepsTheStepsInFlightOfTheJob) {
+  Rule async = WithMost(Rule::Async(3), 8);
+  async.in_flight = 7;
+  const auto lead = Make(async);
+  Consistency ssp = ModeOf(Consistency::Mode::ssp);
+  ssp.set_slack(4);
+  SetMode(*lead, ssp);
+  SetMode(*lead, ModeOf(Consistency::Mode::sync));
+  Rule expected = WithMost(Rule::Ssp(3, 4), 8);
+  expected.in_flight = 7;
+  EXPECT_THAT(shards_.applied, ElementsAre(expected, WithMost(Rule::Sync(3), 8)));
 }
 
 TEST_F(RuleLeadTest, AModeThatTheJobCannotHaveIsRefused) {

@@ -30,7 +30,12 @@ Consistency ConsistencyOf(const Rule& rule) {
   c.set_ordered_fold(rule.ordered_fold);
   if (mode == Consistency::Mode::backup) c.set_backup(rule.workers - rule.quorum);
   if (mode == Consistency::Mode::ssp) c.set_slack(rule.slack);
-  if (rule.fold == Fold::kPush) c.set_fold_every(rule.fold_every);
+  if (rule.fold == Fold::kPush) {
+    c.set_fold_every(rule.fold_every);
+    c.set_in_flight(rule.in_flight);
+  } else {
+    c.set_delayed_gradient(rule.in_flight > 0);
+  }
   return c;
 }
 
@@ -86,6 +91,11 @@ absl::StatusOr<Rule> RulePlan::RuleForMode(Consistency consistency) const {
   RETURN_IF_ERROR(RuleFor(consistency).status());
   consistency.set_workers(rule().workers);
   consistency.set_ordered_fold(first_.ordered_fold);
+  if (first_.fold == Fold::kPush) {
+    consistency.set_in_flight(first_.in_flight);
+  } else {
+    consistency.set_delayed_gradient(first_.in_flight > 0);
+  }
   return RuleFor(consistency);
 }
 

@@ -49,9 +49,9 @@ void ServerStream::AddVerdict(const VerdictEntry& verdict) {
 }
 
 void ServerStream::AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                             std::shared_ptr<const PublishedSlots> slots) {
-  serial_.Run([this, shard, step, form, slots = std::move(slots)] {
-    if (!ending_) outbox_.AddAnswer(shard, step, form, slots);
+                             std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead) {
+  serial_.Run([this, shard, step, form, slots = std::move(slots), ahead] {
+    if (!ending_) outbox_.AddAnswer(shard, step, form, slots, ahead);
     Advance();
   });
 }

@@ -68,7 +68,7 @@ class ServerStream {
   void AddVerdict(const VerdictEntry& verdict);
   // Adds the answer to a read; StreamOutbox::AddAnswer explains the arguments.
   void AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                 std::shared_ptr<const PublishedSlots> slots);
+                 std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead = {});
   void AddWaiting(const WaitingEntry& wait);
 
   // Allows the stream to read one more frame, and returns without waiting. The stream requests the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace thinwire {
@@ -19,10 +20,10 @@ void StreamOutbox::AddWaiting(const WaitingEntry& wait) {
 }
 
 void StreamOutbox::AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                             std::shared_ptr<const PublishedSlots> slots) {
+                             std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead) {
   const auto old = answers_.find(shard);
   if (old != answers_.end() && old->second.step > step) return;
-  answers_[shard] = {step, form, std::move(slots)};
+  answers_[shard] = {step, form, std::move(slots), ahead};
   waiting_.erase(shard);
 }
 
@@ -57,7 +58,10 @@ void StreamOutbox::MoveAnswersTo(ServerFrame& frame) {
 }
 
 std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer& answer) {
-  const ParametersEntry common = {.shard = shard, .step = answer.step};
+  const ParametersEntry common = {.shard = shard,
+                                  .step = answer.step,
+                                  .steps_ahead = answer.ahead.count,
+                                  .holds_pushes = answer.ahead.holds_pushes};
   if (!answer.form.published) {
     EncodedParameters newest = answer.slots->Get(answer.form.codec);
     std::vector<ParametersEntry> entries = {common};
@@ -67,7 +71,13 @@ std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer
     entries[0].payload = std::move(newest.payload);
     return entries;
   }
-  const PublishedDeltas deltas = answer.slots->Since(answer.form.held);
+  std::optional<Version> held = answer.form.held;
+  const auto before = published_.find(shard);
+  if (answer.form.follows && held.has_value() && before != published_.end()) {
+    held = std::max(*held, before->second);
+  }
+  const PublishedDeltas deltas = answer.slots->Since(held);
+  if (!deltas.chain.empty()) published_[shard] = deltas.chain.back()->version;
   std::vector<ParametersEntry> entries(deltas.chain.size(), common);
   for (size_t i = 0; i < entries.size(); ++i) {
     const PublishedDelta& delta = *deltas.chain[i];

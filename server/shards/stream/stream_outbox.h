@@ -29,6 +29,12 @@ namespace thinwire {
 // own.
 inline constexpr size_t kMessagePayloadBytes = size_t{1} << 20;
 
+// The steps that an answer lets the worker compute (ReadAnswer::last, holds_pushes).
+struct StepsAhead {
+  uint32_t count = 0;
+  bool holds_pushes = false;
+};
+
 class StreamOutbox {
  public:
   void AddVerdict(const VerdictEntry& verdict) { verdicts_.push_back(verdict); }
@@ -36,7 +42,7 @@ class StreamOutbox {
   // Adds the answer to the read for STEP. This answer replaces a queued answer of SHARD for an
   // earlier step. Next() takes the newest parameters from SLOTS.
   void AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                 std::shared_ptr<const PublishedSlots> slots);
+                 std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead = {});
 
   bool empty() const { return entry_count() == 0; }
   size_t entry_count() const { return verdicts_.size() + answers_.size() + waiting_.size(); }
@@ -50,15 +56,17 @@ class StreamOutbox {
     Step step;
     ReadForm form;
     std::shared_ptr<const PublishedSlots> slots;
+    StepsAhead ahead;
   };
 
   void MoveAnswersTo(ServerFrame& frame);
   // Returns the newest parameters of SHARD in the form that ANSWER requires.
-  static std::vector<ParametersEntry> EntriesOf(ShardId shard, const Answer& answer);
+  std::vector<ParametersEntry> EntriesOf(ShardId shard, const Answer& answer);
 
   std::deque<VerdictEntry> verdicts_;
   std::map<ShardId, Answer, std::greater<>> answers_;
   std::map<ShardId, WaitingEntry> waiting_;
+  std::map<ShardId, Version> published_;  // the last version that an answer has brought
 };
 
 }  // namespace thinwire

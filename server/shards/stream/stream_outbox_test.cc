@@ -124,6 +124,28 @@ TEST(StreamOutboxTest, AReaderWhoseVersionIsNotInTheLogGetsAFullCopyAndTheDeltas
   }
 }
 
+// A worker with several reads under way names the version that it holds, not the one that is on its
+// way.
+TEST(StreamOutboxTest, DeltasMayBeginWhereTheLastAnswerOfTheStreamEnded) {
+  const auto slots = std::make_shared<PublishedSlots>();
+  StreamOutbox outbox;
+  ReadForm form = ReadForm::Since(Version{4});
+  form.follows = true;
+  slots->PutPublished({.log = Log(3, 6), .frontier = Step{8}});
+  outbox.AddAnswer({0}, {9}, form, slots, {.count = 2, .holds_pushes = true});
+  ServerFrame frame = outbox.Next();
+  ASSERT_EQ(frame.parameters.size(), 2u);
+  EXPECT_EQ(frame.parameters[0].steps_ahead, 2u);
+  EXPECT_TRUE(frame.parameters[1].holds_pushes);
+  slots->PutPublished({.log = Log(3, 7), .frontier = Step{8}});
+  outbox.AddAnswer({0}, {10}, form, slots);
+  frame = outbox.Next();
+  ASSERT_EQ(frame.parameters.size(), 1u);
+  EXPECT_EQ(frame.parameters[0].base_version, Version{6});
+  outbox.AddAnswer({0}, {11}, ReadForm::Since(Version{4}), slots);
+  EXPECT_EQ(outbox.Next().parameters.size(), 3u) << "the reader does not say that it follows";
+}
+
 TEST(StreamOutboxTest, AReaderOfTheNewestVersionLearnsThatNothingChanged) {
   const auto slots = std::make_shared<PublishedSlots>();
   slots->PutPublished({.log = Log(3, 5), .frontier = Step{8}});
