@@ -259,7 +259,8 @@ TEST(FrameTest, MutatedFramesParseLikeTheGeneratedClass) {
     if (worker_message.ParseFromString(bytes)) {
       const auto parsed = ParseWorkerFrame(Cut(bytes, random));
       ASSERT_TRUE(parsed.ok()) << i << ": " << parsed.status();
-      ASSERT_EQ(*parsed, FrameOf(worker_message)) << i;
+      // A mutated rate factor may be NaN, which equals nothing, so the written bytes are compared.
+      ASSERT_EQ(StringOf(WriteFrame(*parsed)), StringOf(WriteFrame(FrameOf(worker_message)))) << i;
       ++accepted;
     }
     ServerMessage server_message;
