@@ -63,7 +63,7 @@ absl::StatusOr<GradientResult> ReplayWorker::Compute(LearningTask& task) {
 
 absl::Status ReplayWorker::Judged(ShardId shard, Verdict verdict) {
   const PushEntry push = std::exchange(pushes_[shard.value], {});
-  if (verdict == Verdict::kAccept) encoder_->Accepted(push);
+  if (verdict == Verdict::kRefused) encoder_->Refused(push);
   return verdict == Verdict::kLate ? encoder_->Late(push) : absl::OkStatus();
 }
 
