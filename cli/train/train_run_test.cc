@@ -221,9 +221,12 @@ TEST_F(TrainRunTest, AClosedTerminalStopsTheWorkersInOrder) {
 TEST_F(TrainRunTest, AStoppedWorkerMayDrainLongerThanAServerMayStop) {
   setting_.grace = absl::Milliseconds(100);
   setting_.config.mutable_consistency()->set_drain_seconds(30);
-  const std::string worker = absl::StrCat("trap \"sleep 1; touch ", dir_->PathOf("drained"),
-                                          "$n; exit 75\" TERM; [ \"$n\" = 1 ] || ", "kill -INT ",
-                                          getpid(), "; while :; do sleep 0.05; done");
+  // Worker 0 interrupts the run when both workers handle SIGTERM.
+  const std::string handles = dir_->PathOf("handles");
+  const std::string worker = absl::StrCat(
+      "trap \"sleep 1; touch ", dir_->PathOf("drained"), "$n; exit 75\" TERM; touch ", handles,
+      "$n; [ \"$n\" = 1 ] || { until [ -e ", handles, "1 ]; do sleep 0.05; done; kill -INT ",
+      getpid(), "; }; while :; do sleep 0.05; done");
   EXPECT_EQ(Run(kServer, worker), ExitCode::kInterrupted);
   EXPECT_TRUE(std::filesystem::exists(dir_->PathOf("drained0")));
   EXPECT_TRUE(std::filesystem::exists(dir_->PathOf("drained1")));
