@@ -19,6 +19,7 @@ PARTS = (r"shards: passed, .*//sim:simulate -- --durability none --seed 5 --coun
          r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
          r"sanitizers: passed, \d+ s: 2 test programs",
+         r"tsan: passed, \d+ s: 1 test programs",
          r"headers: passed, \d+ s: .*build --config=plain_headers .*",
          r"promises: passed, \d+ s: 2 cases with long faults",
          r"times: passed, \d+ s: sync 5\.06 s, return 0\.70 s",
@@ -35,6 +36,7 @@ PARTS = (r"shards: passed, .*//sim:simulate -- --durability none --seed 5 --coun
 # A stub of bazel.
 BAZEL = """case "$*" in
   *config=asan*) echo "//client:a_test   (cached) PASSED in 0.1s"; echo "//client:b_test   PASSED in 3.2s" ;;
+  *config=tsan*) echo "//client:a_test   PASSED in 9.1s" ;;
   *promises_test*) echo "[       OK ] PromisesTest.A (2 ms)"; echo "[       OK ] PromisesTest.B (2 ms)"; echo "1 test passes." ;;
   *page_test*) echo "Ran 9 tests in 2.0s" ;;
   *browser_test*) echo "Ran 7 tests in 2.0s"; echo OK ;;
@@ -112,7 +114,7 @@ class ScriptsTest(unittest.TestCase):
     def test_nightly_runs_only_the_named_parts(self):
         code, output = self.nightly(BAZEL, ["--seed", "5", "--seeds", "12", "--parts", "cluster,page"])
         self.assertEqual(code, 0, output)
-        self.expect_parts(output, [PARTS[1], PARTS[9]])
+        self.expect_parts(output, [PARTS[1], PARTS[10]])
 
     def expect_parts(self, output, parts):
         """Expects that OUTPUT ends with an empty line and one line for each of PARTS."""
@@ -131,9 +133,10 @@ class ScriptsTest(unittest.TestCase):
         self.assertRegex(output, r"--parts: unknown part \(expected some of shards .*, got nonsense\)")
 
     def test_nightly_fails_if_no_sanitized_test_ran(self):
-        code, output = self.nightly("", ["--parts", "sanitizers"])
-        self.assertEqual(code, 1)
-        self.assertRegex(output, r"(?m)^sanitizers: FAILED, log .*/sanitizers, \d+ s: 0 test programs$")
+        for part in ("sanitizers", "tsan"):
+            code, output = self.nightly("", ["--parts", part])
+            self.assertEqual(code, 1)
+            self.assertRegex(output, rf"(?m)^{part}: FAILED, log .*/{part}, \d+ s: 0 test programs$")
 
 
 if __name__ == "__main__":
