@@ -155,6 +155,12 @@ TEST(JobTest, StepsInFlightAreAPartOfTheRule) {
   EXPECT_EQ(in_flight("mode: ssp in_flight: 16"), 16u);
   EXPECT_EQ(in_flight(""), 0u);
   EXPECT_EQ(in_flight("mode: backup delayed_gradient: true"), 1u);
+  const std::string recorded =
+      "recovery { durability: log keep_log: true } consistency { mode: async";
+  EXPECT_EQ(Spec(recorded + " }").rule.in_flight, 0u);
+  EXPECT_EQ(Spec(recorded + " in_flight: 0 }").rule.in_flight, 0u);
+  EXPECT_THAT(Error(recorded + " in_flight: 4 }"),
+              HasSubstr("and keep_log: false (got mode: async, push: fp32, keep_log: true)"));
   EXPECT_EQ(Error("consistency { mode: async in_flight: 17 }"),
             "in_flight: out of range (expected 0 to 16, got 17)");
 }

@@ -32,6 +32,12 @@ bool ChoosesPush(const JobConfig& config) {
   return config.compression().push() >= Compression::Codec::auto_;
 }
 
+// Returns true if workers may compute steps with parameters of earlier reads. A recorded run cannot
+// be replayed then: its log does not tell how far a worker had read when it computed a step.
+bool MayWorkAhead(const JobConfig& config) {
+  return !ChoosesPush(config) && !config.recovery().keep_log();
+}
+
 // Returns true if gradients of the job may be stale and POLICY treats them.
 bool TreatsStale(const JobConfig& config, int policy) {
   return ModeIs(config, {Mode::ssp, Mode::async}) &&
@@ -65,20 +71,21 @@ std::vector<Condition> ConsistencyConditions() {
        {"mode"}},
       {{"in_flight"},
        [](const JobConfig& c) {
-         return ModeIs(c, {Mode::ssp, Mode::async}) && !ChoosesPush(c);
+         return ModeIs(c, {Mode::ssp, Mode::async}) &&
+                (MayWorkAhead(c) || c.consistency().in_flight() == 0);
        },
-       "mode: ssp or async and a push codec that is not chosen at run time",
-       {"mode", "push"}},
+       "mode: ssp or async, a push codec that is not chosen at run time, and keep_log: false",
+       {"mode", "push", "keep_log"}},
       {{"delayed_gradient"},
        [](const JobConfig& c) {
          const Optimization& optimization = c.optimization();
          return ModeIs(c, {Mode::sync, Mode::backup}) && !c.consistency().auto_backup() &&
-                !ChoosesPush(c) && optimization.optimizer() != Optimization::Optimizer::average &&
+                MayWorkAhead(c) && optimization.optimizer() != Optimization::Optimizer::average &&
                 optimization.selection_rest() != Optimization::SelectionRest::workers;
        },
        "mode: sync or backup, without auto_backup, a push codec that is chosen at run time, "
-       "optimizer: average and selection_rest: workers",
-       {"mode", "auto_backup", "push", "optimizer", "selection_rest"}},
+       "optimizer: average, selection_rest: workers and keep_log: true",
+       {"mode", "auto_backup", "push", "optimizer", "selection_rest", "keep_log"}},
       {{"fold_every", "staleness_policy"},
        [](const JobConfig& c) {
          return ModeIs(c, {Mode::ssp, Mode::async});
