@@ -31,7 +31,7 @@
 #                                        kernel sizes the socket buffers. Before each race, the script prints what
 #                                        plain TCP takes for the same bytes, and before all of them PyTorch's all-reduce of
 #                                        fp32: tcp TOPOLOGY CODEC MS, allreduce TOPOLOGY fp32 MS
-#   bench/race.sh --mode ssp --slack 4   another mode; --mode async; --consistency "in_flight: 0" adds fields of the job file. A worker
+#   bench/race.sh --mode ssp --slack 4   another mode; --mode async; --consistency "in_flight: 4" adds fields of the job file. A worker
 #                                        then begins rounds before the last ones end, so the mean round counts
 #   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
 #                                        evenly, and the slower worker of a round delays the other worker

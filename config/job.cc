@@ -54,7 +54,6 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   spec.name = config.name();
   spec.server_count = config.servers();
   spec.rule = RuleOf(config.consistency());
-  if (config.recovery().keep_log()) spec.rule.in_flight = 0;  // a replay follows the reads
   spec.auto_rule = config.consistency().auto_backup() || config.consistency().auto_slack();
   spec.staleness = StalenessSpecOf(config.consistency());
   spec.lease = absl::Seconds(config.consistency().lease_seconds());

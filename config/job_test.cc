@@ -143,22 +143,20 @@ TEST(JobTest, EachModeIsARule) {
   EXPECT_EQ(rule(""), Rule::Sync(4));
   EXPECT_EQ(rule("ordered_fold: true"), Rule::Sync(4, true));
   EXPECT_EQ(rule("mode: backup backup: 1"), Rule::Backup(4, 1));
-  EXPECT_EQ(rule("mode: ssp slack: 3 fold_every: 2 in_flight: 0"), Rule::Ssp(4, 3, 2));
-  EXPECT_EQ(rule("mode: async in_flight: 0"), Rule::Async(4));
+  EXPECT_EQ(rule("mode: ssp slack: 3 fold_every: 2"), Rule::Ssp(4, 3, 2));
+  EXPECT_EQ(rule("mode: async"), Rule::Async(4));
 }
 
 TEST(JobTest, StepsInFlightAreAPartOfTheRule) {
   const auto in_flight = [](const std::string& settings) {
     return Spec("consistency { " + settings + " }").rule.in_flight;
   };
-  EXPECT_EQ(in_flight("mode: async"), 4u);
+  EXPECT_EQ(in_flight("mode: async"), 0u);
   EXPECT_EQ(in_flight("mode: ssp in_flight: 16"), 16u);
   EXPECT_EQ(in_flight(""), 0u);
   EXPECT_EQ(in_flight("mode: backup delayed_gradient: true"), 1u);
   const std::string recorded =
       "recovery { durability: log keep_log: true } consistency { mode: async";
-  EXPECT_EQ(Spec(recorded + " }").rule.in_flight, 0u);
-  EXPECT_EQ(Spec(recorded + " in_flight: 0 }").rule.in_flight, 0u);
   EXPECT_THAT(Error(recorded + " in_flight: 4 }"),
               HasSubstr("and keep_log: false (got mode: async, push: fp32, keep_log: true)"));
   EXPECT_EQ(Error("consistency { mode: async in_flight: 17 }"),

@@ -71,8 +71,7 @@ std::vector<Condition> ConsistencyConditions() {
        {"mode"}},
       {{"in_flight"},
        [](const JobConfig& c) {
-         return ModeIs(c, {Mode::ssp, Mode::async}) &&
-                (MayWorkAhead(c) || c.consistency().in_flight() == 0);
+         return ModeIs(c, {Mode::ssp, Mode::async}) && MayWorkAhead(c);
        },
        "mode: ssp or async, a push codec that is not chosen at run time, and keep_log: false",
        {"mode", "push", "keep_log"}},

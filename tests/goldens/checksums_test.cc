@@ -189,9 +189,7 @@ struct Case {
 };
 
 std::string Consistency(const std::string& mode) {
-  // Earlier builds had no steps in flight.
-  const bool by_push = absl::StrContains(mode, "ssp") || absl::StrContains(mode, "async");
-  return absl::StrCat("consistency { workers: 3 ", mode, by_push ? " in_flight: 0" : "", " }\n");
+  return absl::StrCat("consistency { workers: 3 ", mode, " }\n");
 }
 
 constexpr char kSync[] = "mode: sync ordered_fold: true";
