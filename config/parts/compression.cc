@@ -50,9 +50,6 @@ AdaptiveSpec AdaptiveSpecOf(const Compression& c) {
   return spec;
 }
 
-// Returns true if the push codec is chosen at run time.
-bool ChoosesPush(const JobConfig& config) { return config.compression().push() >= Named::auto_; }
-
 bool PushIsAdaptive(const JobConfig& config) {
   return config.compression().push() == Named::adaptive;
 }

@@ -22,6 +22,11 @@ struct Condition {
   std::vector<std::string_view> deciders;
 };
 
+// Returns true if the push codec of CONFIG is chosen at run time.
+inline bool ChoosesPush(const JobConfig& config) {
+  return config.compression().push() >= Compression::Codec::auto_;
+}
+
 }  // namespace thinwire
 
 #endif  // THINWIRE_CONFIG_PARTS_CONDITION_H_

@@ -27,11 +27,6 @@ Rule ModeOf(const Consistency& c) {
   return Rule();
 }
 
-// Returns true if the push codec is chosen at run time.
-bool ChoosesPush(const JobConfig& config) {
-  return config.compression().push() >= Compression::Codec::auto_;
-}
-
 // Returns true if workers may compute steps with parameters of earlier reads. A recorded run cannot
 // be replayed then: its log does not tell how far a worker had read when it computed a step.
 bool MayWorkAhead(const JobConfig& config) {

@@ -23,7 +23,7 @@
 
 namespace thinwire {
 
-// What the checks know of the server.
+// The state of the server, as far as the checks read it.
 struct ServerCondition {
   const JobState& state;
   absl::Status agreed;     // Unavailable while the servers have to agree on a checkpoint
