@@ -63,20 +63,25 @@ bool Evaluator::IsInTrial(Step step) const {
   return step < trial_end && trial_end < parts_.sampler.EpochBegin(options_.epochs);
 }
 
+bool Evaluator::FollowsTrial(Step step) const {
+  const std::optional<Step> begin = parts_.client.trials().first_step();
+  return begin.has_value() && step == *begin + trial_tests_->trial_steps();
+}
+
 absl::Status Evaluator::TestTrial(Step step) {
   const std::optional<Step> begin = parts_.client.trials().first_step();
   const Step run_end = parts_.sampler.EpochBegin(options_.epochs);
   if (!begin.has_value() || !trial_tests_->IsDue(*begin, step, run_end)) return absl::OkStatus();
   const uint64_t done = step - *begin;
-  const Step trial_end = *begin + trial_tests_->trial_steps();
+  const bool is_last = FollowsTrial(step);
   RETURN_IF_ERROR(parts_.client.WaitAll());
   trial_tests_->Arrive(*begin, step, stopwatch_.elapsed());
   std::optional<double> error;
-  if (step == trial_end) error = parts_.client.trials().StopErrorMeasurement();
+  if (is_last) error = parts_.client.trials().StopErrorMeasurement();
   if (trial_tests_->BeginsMeasuredParts(done)) parts_.client.trials().StartErrorMeasurement();
   // The evaluator may be lost while the other workers wait for the decision.
   ASSIGN_OR_RETURN(bool evaluates, IsAppointed());
-  while (!evaluates && step == trial_end && !parts_.client.deals().IsDealt(step)) {
+  while (!evaluates && is_last && !parts_.client.deals().IsDealt(step)) {
     RETURN_IF_ERROR(parts_.client.members().Refresh());
     ASSIGN_OR_RETURN(evaluates, IsAppointed());
   }

@@ -69,6 +69,8 @@ class Evaluator {
   bool has_trials() const { return trial_tests_.has_value(); }
   // Returns whether STEP lies in a trial that the lead will end.
   bool IsInTrial(Step step) const;
+  // Returns whether STEP follows the last step of a trial. The lead deals it after the last test.
+  bool FollowsTrial(Step step) const;
   // If the trial is tested before STEP, measures its time, and the evaluator tests its replica. At
   // the end of the trial, blocks until the test is made or the lead has decided.
   absl::Status TestTrial(Step step);

@@ -89,6 +89,7 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
     return options_.stop_on_divergence && numbers_.loss_is_lost() && !evaluator_.IsInTrial(next_);
   };
   RETURN_IF_ERROR(evaluator_.TestTrial(next_));
+  RETURN_IF_ERROR(AwaitDeals(next_));
   while (!is_over(next_) && !lost() && !stop_requested() && !parts_.client.members().retired()) {
     const Step step = next_;
     ASSIGN_OR_RETURN(next_, TrainStep(step));
@@ -134,7 +135,8 @@ absl::StatusOr<Step> Trainer::Join() {
   if (follows_rollback) parts_.sampler.ForgetDeals();
   // The steps of a discarded trial do not count.
   if (follows_rollback && evaluator_.has_trials()) numbers_.ForgetSteps();
-  RETURN_IF_ERROR(AwaitDeals(step));
+  // Step 0 follows no step, so the subtraction does not wrap around.
+  RETURN_IF_ERROR(AwaitDeals(evaluator_.FollowsTrial(step) ? Step{step.value - 1} : step));
   if (!follows_rollback) report_.Joined(step);
   LOG(INFO) << "joined at step " << step << " of " << parts_.sampler.EpochBegin(options_.epochs)
             << ", device " << options_.device;

@@ -132,6 +132,7 @@ class SharedServer final : public InProcessServer {
     if (!reply.ok()) return reply;
     reply->mutable_deals()->Assign(deals.begin(), deals.end());
     if (!deals.empty()) reply->set_dealt_until(100);
+    if (trial_end.has_value()) reply->set_dealt_until(*trial_end);
     if (frontier == 0) return reply;
     for (ShardState& shard : *reply->mutable_shards()) shard.set_frontier(frontier);
     return reply;
@@ -139,6 +140,8 @@ class SharedServer final : public InProcessServer {
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
     absl::StatusOr<HeartbeatReply> reply = server_.Heartbeat(request);
     reply->set_retired(retires);
+    const auto ends_trial = [this](const auto& test) { return test.step() == trial_end; };
+    if (std::ranges::any_of(request.tests(), ends_trial)) reply->set_dealt_until(100);
     if (request.has_stops_before()) stops_before = request.stops_before();
     if (request.has_stops_before() && stop_step.has_value()) reply->set_stop_step(*stop_step);
     const bool present = heartbeat_count.fetch_add(1) < others_leave_after;
@@ -172,6 +175,7 @@ class SharedServer final : public InProcessServer {
   // The evaluator in Heartbeat replies; unset: the live worker with the lowest number.
   std::optional<uint32_t> evaluator;
   std::vector<Deal> deals;               // in the replies to Join
+  std::optional<uint64_t> trial_end;     // this step is dealt after its test
   std::optional<float> average;          // of all parameters; unset: the job has no averages
   std::optional<uint64_t> stop_step;     // for a worker that was asked to stop
   std::atomic<uint64_t> stops_before{};  // in the last such request
@@ -227,6 +231,7 @@ class TrainerTest : public ::testing::Test {
     bool bad_example = false;  // the first value of the first example is NaN
     std::optional<ModelOutputOptions> output = std::nullopt;
     bool averages = false;
+    uint64_t trial_steps = 0;
   };
 
   absl::StatusOr<Trainer::Ending> Run(const Job& job) {
@@ -235,6 +240,7 @@ class TrainerTest : public ::testing::Test {
     options.heartbeat_interval = absl::Milliseconds(1);
     options.state_dir = job.state_dir;
     options.push = job.push;
+    if (job.trial_steps > 0) options.arms = {{.codec = job.push}};
     options.drain = job.drain;
     const auto client = Client::Make(options, model_.tensors(), transport_, threads_).value();
     Dataset train = NumberedExamples(job.examples);
@@ -259,6 +265,7 @@ class TrainerTest : public ::testing::Test {
                                       .loss_scaling = job.loss_scaling,
                                       .stop_on_divergence = job.stop_on_divergence,
                                       .divergence_advice = "a lower rate",
+                                      .trial_steps = job.trial_steps,
                                       .output = job.output,
                                       .write_again = absl::Milliseconds(1)};
     Trainer trainer(trainer_options, {.client = *client,
@@ -995,6 +1002,14 @@ TEST_F(TrainerTest, AWorkerOfARunningJobRecomputesBuffersAndStartsAtTheJobsStep)
   EXPECT_EQ(model_.reset_count, 1);
   EXPECT_EQ(model_.update_count, 50);
   EXPECT_THAT(model_.trained, SizeIs(2));
+}
+
+TEST_F(TrainerTest, AnEvaluatorThatJoinsAfterTheLastStepOfATrialTestsItFirst) {
+  server_.set_push_candidate(0, Step{0});
+  shared_.frontier = 8;
+  shared_.trial_end = 8;
+  EXPECT_EQ(Run({.epochs = 3, .trial_steps = 8}).value(), Trainer::Ending::kFinished);
+  EXPECT_THAT(model_.trained, SizeIs(1));
 }
 
 TEST_F(TrainerTest, AWorkerThatJoinsAfterTheLastStepOnlyEvaluates) {

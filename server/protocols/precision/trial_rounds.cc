@@ -100,14 +100,22 @@ TrialRounds::Action TrialRounds::Add(const PrecisionTest& test) {
   if (is_known || Step{test.step()} > last) return Action::kNone;
   if (!state_.has_accuracy()) state_.set_accuracy(test.accuracy());
   tests_.push_back(test);
-  return Step{test.step()} == last ? EndTrial(test) : Action::kNone;
+  return Step{test.step()} == last ? EndTrial() : Action::kNone;
 }
 
-TrialRounds::Action TrialRounds::EndTrial(const PrecisionTest& last) {
+TrialRounds::Action TrialRounds::EndTrial() {
+  const auto timed = std::find_if(tests_.rbegin(), tests_.rend(), [](const PrecisionTest& test) {
+    return test.has_seconds_per_step();
+  });
+  if (timed == tests_.rend()) {
+    tests_.clear();
+    return Action::kReturn;
+  }
   PrecisionState::FinishedTrial& trial = *state_.add_trial();
   trial.set_arm(state_.arm());
   // Steps may take no time. The largest gain then decides.
-  trial.set_seconds_per_step(std::max(1e-9, last.seconds_per_step()));
+  trial.set_seconds_per_step(std::max(1e-9, timed->seconds_per_step()));
+  const PrecisionTest& last = tests_.back();
   if (last.has_encoding_error()) trial.set_encoding_error(last.encoding_error());
   for (const PrecisionTest& test : tests_) {
     if (Step{test.step()} == begin()) continue;

@@ -3,10 +3,14 @@
 // (docs/adaptive_precision.md). It is a pure state machine.
 //
 //   event                                       next
+//   the last test of a trial without times      the same trial again, from the snapshot
 //   the last test of a trial, an arm is left    the trial of the next arm, from the snapshot
 //   the last test of the last trial             the chosen arm: goes on if its trial was the last
 //                                               one, otherwise from the snapshot
 //   the snapshot of the next decision exists    the trial of the first arm, from this snapshot
+//
+// The tests of a trial come from another worker if the evaluator is lost. One that joins in the last
+// part of a trial has measured no time; the last time that an evaluator measured then counts.
 //
 // With adaptive_per_layer, a round after the first one changes the arm of one kind of tensors, and
 // its trials leave the arms of the other kinds as they are.
@@ -70,7 +74,8 @@ class TrialRounds {
   Action Advance(Step frontier, Step kept);
 
  private:
-  Action EndTrial(const PrecisionTest& last);
+  // REQUIRES: the last test has been added.
+  Action EndTrial();
   Action Decide();
   // Ends the round: the run goes on with ARMS up to NEXT.
   Action GoOn(const KindArms& arms, Step next);

@@ -160,6 +160,30 @@ TEST(TrialRoundsTest, TestsThatAreKnownImpossibleOrOfOtherStepsAreIgnored) {
   EXPECT_EQ(rounds.state().accuracy(), 0.1);
 }
 
+TEST(TrialRoundsTest, ALastTestOfANewEvaluatorHasTheTimesOfItsPredecessor) {
+  TrialRounds rounds(SpecOf(2));
+  rounds.Add(TestAt(0, 0.1));
+  rounds.Add(TestAt(8, 0.2, /*seconds=*/0.3));
+  PrecisionTest last = TestAt(kTrial, 0.4);
+  last.clear_seconds_per_step();
+  EXPECT_EQ(rounds.Add(last), Action::kReturn);
+  ASSERT_EQ(rounds.state().trial_size(), 1);
+  EXPECT_EQ(rounds.state().trial(0).seconds_per_step(), 0.3);
+}
+
+TEST(TrialRoundsTest, ATrialWhoseTimeNobodyMeasuredIsRepeated) {
+  TrialRounds rounds(SpecOf(2));
+  PrecisionTest last = TestAt(kTrial, 0.4);
+  last.clear_seconds_per_step();
+  EXPECT_EQ(rounds.Add(last), Action::kReturn);
+  EXPECT_EQ(rounds.state().trial_size(), 0);
+  EXPECT_EQ(rounds.arms()[0], 0u);
+  EXPECT_TRUE(rounds.tries());
+  EXPECT_EQ(Try(rounds, 0.1, 0.4), Action::kReturn);
+  EXPECT_EQ(rounds.state().trial_size(), 1);
+  EXPECT_EQ(rounds.arms()[0], 1u);
+}
+
 TEST(TrialRoundsTest, LaterRoundsChangeOneKindOfTensorsEach) {
   AdaptiveSpec spec = SpecOf(2);
   spec.per_layer = true;
