@@ -37,13 +37,14 @@ constexpr char kExamples[] =
 // The runs of a case, one per seed.
 struct CaseResults {
   std::vector<double> step_seconds;
-  std::vector<double> accuracies;
+  std::vector<double> qualities;                  // accuracies, or losses
   std::map<std::string, std::string> parameters;  // the checksum of the final parameters by seed
 };
 
 // The cases of a folder, in the order of its runs.csv.
 struct FolderResults {
-  std::string axes;  // the names of the axes
+  std::string axes;     // the names of the axes
+  std::string quality;  // "accuracy"; "loss" if the tests have no accuracy
   std::vector<std::string> names;
   std::map<std::string, CaseResults> cases;
 };
@@ -69,6 +70,7 @@ absl::StatusOr<FolderResults> ReadRuns(const std::string& folder) {
   ASSIGN_OR_RETURN(const size_t seed, ColumnOf(columns, "seed", path));
   ASSIGN_OR_RETURN(const size_t step, ColumnOf(columns, "median_step_seconds", path));
   ASSIGN_OR_RETURN(const size_t accuracy, ColumnOf(columns, "test_accuracy", path));
+  ASSIGN_OR_RETURN(const size_t loss, ColumnOf(columns, "test_loss", path));
   ASSIGN_OR_RETURN(const size_t parameters, ColumnOf(columns, "parameters_crc", path));
   const auto axes_of = [&](const std::vector<std::string>& cells) {
     return absl::StrJoin(cells.begin() + 1, cells.begin() + static_cast<ptrdiff_t>(seed), ", ");
@@ -79,8 +81,10 @@ absl::StatusOr<FolderResults> ReadRuns(const std::string& folder) {
     const std::vector<std::string> cells = absl::StrSplit(line, ',');
     double step_seconds = 0;
     double test_accuracy = 0;
+    double test_loss = 0;
     if (cells.size() != columns.size() || !absl::SimpleAtod(cells[step], &step_seconds) ||
-        !absl::SimpleAtod(cells[accuracy], &test_accuracy)) {
+        !absl::SimpleAtod(cells[accuracy], &test_accuracy) ||
+        !absl::SimpleAtod(cells[loss], &test_loss)) {
       return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": wrong row (expected ",
                                                      columns.size(), " values, got \"", line,
                                                      "\")"));
@@ -89,7 +93,8 @@ absl::StatusOr<FolderResults> ReadRuns(const std::string& folder) {
     const auto [found, added] = results.cases.try_emplace(name);
     if (added) results.names.push_back(name);
     found->second.step_seconds.push_back(step_seconds);
-    found->second.accuracies.push_back(test_accuracy);
+    results.quality = std::isnan(test_accuracy) ? "loss" : "accuracy";
+    found->second.qualities.push_back(std::isnan(test_accuracy) ? test_loss : test_accuracy);
     found->second.parameters.emplace(cells[seed], cells[parameters]);
   }
   return results;
@@ -109,8 +114,8 @@ double DeviationOf(const std::vector<double>& values) {
   return values.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-std::string AccuracyText(const std::vector<double>& accuracies) {
-  return absl::StrFormat("%.4f +- %.4f", MeanOf(accuracies), DeviationOf(accuracies));
+std::string QualityText(const std::vector<double>& values) {
+  return absl::StrFormat("%.4f +- %.4f", MeanOf(values), DeviationOf(values));
 }
 
 // Returns for how many of the seeds that both cases have the final parameters are equal: "2 of 3".
@@ -248,17 +253,22 @@ absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
     rows.push_back({name, absl::StrFormat("%.2f", 1e3 * left_step),
                     absl::StrFormat("%.2f", 1e3 * right_step),
                     absl::StrFormat("%+.1f %%", 100 * (left_step / right_step - 1)),
-                    AccuracyText(left.accuracies), AccuracyText(right.accuracies),
-                    absl::StrFormat("%+.4f", MeanOf(left.accuracies) - MeanOf(right.accuracies)),
+                    QualityText(left.qualities), QualityText(right.qualities),
+                    absl::StrFormat("%+.4f", MeanOf(left.qualities) - MeanOf(right.qualities)),
                     EqualText(left, right)});
   }
   if (rows.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(real_dir, ": no case of ", virtual_dir, " (expected at least 1, got 0)"));
   }
-  const std::vector<std::string> columns = {simulated.axes, "virtual ms",       "real ms",
-                                            "difference",   "virtual accuracy", "real accuracy",
-                                            "difference",   "equal parameters"};
+  const std::vector<std::string> columns = {simulated.axes,
+                                            "virtual ms",
+                                            "real ms",
+                                            "difference",
+                                            "virtual " + simulated.quality,
+                                            "real " + real.quality,
+                                            "difference",
+                                            "equal parameters"};
   return TextTable(columns, rows);
 }
 

@@ -65,14 +65,16 @@ class CompareTest : public ::testing::Test {
   const std::unique_ptr<TempDir> dir_ = *TempDir::Make(testing::TempDir());
 };
 
-constexpr char kHeader[] = "run,mode,seed,median_step_seconds,test_accuracy,parameters_crc\n";
+constexpr char kHeader[] =
+    "run,mode,seed,median_step_seconds,test_accuracy,test_loss,parameters_crc\n";
 
 TEST_F(CompareTest, CasesStandSideBySide) {
   const std::string simulated =
-      Folder("virtual", std::string(kHeader) +
-                            "0,sync,1,0.1,0.9,0a\n1,sync,2,0.12,0.92,0b\n2,ring,1,0.3,0.8,0c\n");
-  const std::string real =
-      Folder("real", std::string(kHeader) + "0,sync,1,0.1,0.875,0a\n1,sync,2,0.1,0.875,0d\n");
+      Folder("virtual",
+             std::string(kHeader) +
+                 "0,sync,1,0.1,0.9,0.3,0a\n1,sync,2,0.12,0.92,0.3,0b\n2,ring,1,0.3,0.8,0.4,0c\n");
+  const std::string real = Folder(
+      "real", std::string(kHeader) + "0,sync,1,0.1,0.875,0.3,0a\n1,sync,2,0.1,0.875,0.3,0d\n");
   const auto table = CompareRuns(simulated, real);
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(*table,
@@ -82,13 +84,24 @@ TEST_F(CompareTest, CasesStandSideBySide) {
             "           1 of 2\n");
 }
 
+TEST_F(CompareTest, WithoutAccuraciesLossesStandSideBySide) {
+  const std::string simulated =
+      Folder("virtual", std::string(kHeader) + "0,sync,1,0.1,nan,2.5,0a\n");
+  const std::string real = Folder("real", std::string(kHeader) + "0,sync,1,0.1,nan,2.25,0a\n");
+  const auto table = CompareRuns(simulated, real);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_THAT(*table, HasSubstr("virtual loss"));
+  EXPECT_THAT(*table, HasSubstr("2.5000 +- 0.0000  2.2500 +- 0.0000     +0.2500"));
+}
+
 TEST_F(CompareTest, FoldersOfOtherExperimentsAreRefused) {
-  const std::string simulated = Folder("virtual", std::string(kHeader) + "0,sync,1,0.1,0.9,0a\n");
+  const std::string simulated =
+      Folder("virtual", std::string(kHeader) + "0,sync,1,0.1,0.9,0.3,0a\n");
   EXPECT_THAT(std::string(CompareRuns(simulated, dir_->PathOf("absent")).status().message()),
               HasSubstr("runs.csv: cannot be read"));
   EXPECT_THAT(std::string(CompareRuns(simulated, Folder("other",
                                                         "run,codec,seed,median_step_seconds,"
-                                                        "test_accuracy,parameters_crc\n"))
+                                                        "test_accuracy,test_loss,parameters_crc\n"))
                               .status()
                               .message()),
               HasSubstr("another experiment (expected the axes \"mode\", got \"codec\")"));
@@ -97,7 +110,7 @@ TEST_F(CompareTest, FoldersOfOtherExperimentsAreRefused) {
   EXPECT_THAT(std::string(CompareRuns(simulated, Folder("bad", std::string(kHeader) + "0,a,b\n"))
                               .status()
                               .message()),
-              HasSubstr("bad/runs.csv:2: wrong row (expected 6 values, got \"0,a,b\")"));
+              HasSubstr("bad/runs.csv:2: wrong row (expected 7 values, got \"0,a,b\")"));
   EXPECT_THAT(
       std::string(CompareRuns(simulated, Folder("none", std::string(kHeader) + "0,ssp,1,1,1,0a\n"))
                       .status()

@@ -30,7 +30,8 @@ struct GradientResult {
 
 struct TestResult {
   double loss = 0;
-  double accuracy = 0;  // 0 to 1; a synthetic task returns 1 / (1 + loss)
+  // 0 to 1; a synthetic task returns 1 / (1 + loss). Unset: the model computes only a loss.
+  std::optional<double> accuracy;
 };
 
 // Not thread-safe.

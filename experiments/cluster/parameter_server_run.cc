@@ -282,7 +282,8 @@ absl::StatusOr<double> ServerRun::Accuracy(const sim::VirtualStep& step) {
     test.wait();
   }
   ASSIGN_OR_RETURN(const TestResult result, test.get());
-  return result.accuracy;
+  // push: adaptive refuses loss: script, so there is an accuracy.
+  return *result.accuracy;
 }
 
 void ServerRun::Watch(ShardId id, const Shard* shard) {

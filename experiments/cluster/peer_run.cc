@@ -349,7 +349,7 @@ absl::StatusOr<RunResult> PeerRun::Run() {
   for (Test& test : tests_) {
     ASSIGN_OR_RETURN(const TestResult tested, test.result.get());
     test.point->set_test_loss(tested.loss);
-    test.point->set_test_accuracy(tested.accuracy);
+    if (tested.accuracy.has_value()) test.point->set_test_accuracy(*tested.accuracy);
   }
   const RunResult::Point end = Now();
   result_.set_seconds(end.seconds());

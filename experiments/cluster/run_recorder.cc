@@ -177,8 +177,9 @@ absl::StatusOr<RunResult> RunRecorder::Finish() {
       partition_.tensors(), CopyModel(partition_, shards_, &Shard::masters)->tensors));
   for (size_t i = 0; i < tests_.size(); ++i) {
     ASSIGN_OR_RETURN(const TestResult test, tests_[i].get());
-    result_.mutable_point(static_cast<int>(i))->set_test_loss(test.loss);
-    result_.mutable_point(static_cast<int>(i))->set_test_accuracy(test.accuracy);
+    RunResult::Point& point = *result_.mutable_point(static_cast<int>(i));
+    point.set_test_loss(test.loss);
+    if (test.accuracy.has_value()) point.set_test_accuracy(*test.accuracy);
   }
   return result_;
 }

@@ -112,6 +112,8 @@ class ExperimentCheck {
               path + "tests", absl::StrCat("1 to ", kMostTests), message.tests());
       require(message.target_accuracy() >= 0 && message.target_accuracy() <= 1,
               path + "target_accuracy", "0 to 1", message.target_accuracy());
+      require(message.target_loss() >= 0, path + "target_loss", "at least 0",
+              message.target_loss());
     };
     require_all(experiment_, "");
     require_all(experiment_.quick(), "quick.");
@@ -136,13 +138,37 @@ class ExperimentCheck {
     }
   }
 
+  // Checks that PATH names no accuracy (or target) in an experiment that has none.
+  void CheckQuality(bool is_accuracy, const std::string& path) {
+    if (is_accuracy && HasLossOnly(experiment_)) {
+      AddProblem(path, absl::StrCat(path,
+                                    ": only valid with job.task.loss: cross_entropy (got "
+                                    "loss: script, whose tests have no accuracy)"));
+    }
+  }
+
+  void CheckTargets(bool has_accuracy, bool has_loss, const std::string& path) {
+    CheckQuality(has_accuracy, path + "target_accuracy");
+    if (has_loss && !HasLossOnly(experiment_)) {
+      AddProblem(path + "target_loss",
+                 absl::StrCat(path, "target_loss: only valid with job.task.loss: script (got ",
+                              "cross_entropy, expected target_accuracy)"));
+    }
+  }
+
   void CheckTarget(bool needed, const std::string& path) {
-    if (needed && experiment_.target_accuracy() == 0) {
-      AddProblem(path, absl::StrCat(path, ": only valid with target_accuracy (got none)"));
+    const bool by_loss = HasLossOnly(experiment_);
+    const double target = by_loss ? experiment_.target_loss() : experiment_.target_accuracy();
+    if (needed && target == 0) {
+      AddProblem(path, absl::StrCat(path, ": only valid with target_",
+                                    by_loss ? "loss" : "accuracy", " (got none)"));
     }
   }
 
   void CheckReferences() {
+    CheckTargets(experiment_.has_target_accuracy(), experiment_.has_target_loss(), "");
+    CheckTargets(experiment_.quick().has_target_accuracy(), experiment_.quick().has_target_loss(),
+                 "quick.");
     for (int i = 0; i < experiment_.figure_size(); ++i) {
       const Figure& figure = experiment_.figure(i);
       const std::string path = absl::StrCat("figure[", i, "].");
@@ -160,6 +186,8 @@ class ExperimentCheck {
                    path + "x_axis: missing (expected an axis with kind: scan, got none)");
       }
       CheckTarget(figure.kind() == Figure::Kind::time_to_accuracy, path + "kind");
+      CheckQuality(figure.x() == Figure::Quantity::accuracy, path + "x");
+      CheckQuality(figure.has_y() && figure.y() == Figure::Quantity::accuracy, path + "y");
     }
     for (int i = 0; i < experiment_.claim_size(); ++i) {
       const Claim& claim = experiment_.claim(i);
@@ -171,6 +199,8 @@ class ExperimentCheck {
                                                ": missing (expected AXIS=SETTING, got none)"));
       }
       CheckTarget(claim.measure() == Claim::Measure::seconds_to_target, path + "measure");
+      CheckQuality(claim.has_measure() && claim.measure() == Claim::Measure::accuracy,
+                   path + "measure");
     }
     for (int i = 0; i < experiment_.quick().without_size(); ++i) CheckWithout(i);
   }
@@ -196,6 +226,10 @@ class ExperimentCheck {
 std::vector<std::string> ExperimentProblems(const Experiment& experiment,
                                             const PathPlaces& places) {
   return ExperimentCheck(experiment, places).Run();
+}
+
+bool HasLossOnly(const Experiment& experiment) {
+  return experiment.job().task().loss() == Task::Loss::script;
 }
 
 absl::Status CheckSettingText(const Experiment& experiment, const std::string& text) {

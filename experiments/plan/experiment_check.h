@@ -27,6 +27,9 @@ inline constexpr const char* kResultColumns[] = {
 // PLACES.
 std::vector<std::string> ExperimentProblems(const Experiment& experiment, const PathPlaces& places);
 
+// Returns whether the tests of EXPERIMENT have a loss and no accuracy (loss: script).
+bool HasLossOnly(const Experiment& experiment);
+
 // Returns OK if TEXT is AXIS=SETTING with the names of a setting of EXPERIMENT. Errors:
 // InvalidArgument with the known names.
 absl::Status CheckSettingText(const Experiment& experiment, const std::string& text);

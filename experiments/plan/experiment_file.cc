@@ -104,6 +104,7 @@ class Planner {
       if (quick.has_seeds()) experiment_.set_seeds(quick.seeds());
       if (quick.has_tests()) experiment_.set_tests(quick.tests());
       if (quick.has_target_accuracy()) experiment_.set_target_accuracy(quick.target_accuracy());
+      if (quick.has_target_loss()) experiment_.set_target_loss(quick.target_loss());
     }
     if (options_.seeds) {
       if (*options_.seeds < 1 || *options_.seeds > kMostSeeds) {
@@ -206,10 +207,12 @@ class Planner {
       AddCaseProblems(spec.status(), settings);
       return;
     }
-    if (spec->task.loss == LossKind::kScript) {
+    if ((spec->task.loss == LossKind::kScript) != HasLossOnly(experiment_)) {
       AddCaseProblems(
-          absl::InvalidArgumentError("job.task.loss: an experiment compares accuracies (expected "
-                                     "cross_entropy, got script)"),
+          absl::InvalidArgumentError(absl::StrCat(
+              "job.task.loss: all cases have the one of the experiment's job (expected ",
+              Task::Loss::Value_Name(experiment_.job().task().loss()), ", got ",
+              Task::Loss::Value_Name(config.task().loss()), ")")),
           settings);
     }
     if (config.has_report()) {

@@ -147,12 +147,33 @@ TEST(ExperimentFileTest, AProblemOfACaseNamesThePlaceAndTheCaseOnce) {
       "(got mode: sync) [case mode=sync, machines=one slow]\n"
       "studies/modes.textproto:20:28: machines.imposed_staleness: only valid with mode: async "
       "(got mode: ssp) [case mode=ssp, machines=one slow]");
-  EXPECT_THAT(
-      Problem(With("model: softmax", "model: torchscript model_file: \"m.pt\" loss: script")),
-      HasSubstr("job.task.loss: an experiment compares accuracies (expected cross_entropy, "
-                "got script)"));
   EXPECT_THAT(Problem(With("task {", "report: \"r.json\" task {")),
               HasSubstr("job.report: only valid outside an experiment (got \"r.json\")"));
+}
+
+TEST(ExperimentFileTest, AnExperimentOfLossesHasNoAccuracies) {
+  const std::string script =
+      With("model: softmax", "model: torchscript model_file: \"m.pt\" loss: script");
+  EXPECT_TRUE(Planned(script + "target_loss: 2").ok()) << Problem(script);
+  EXPECT_EQ(Problem(script + "target_accuracy: 0.5"),
+            "studies/modes.textproto:35:1: target_accuracy: only valid with job.task.loss: "
+            "cross_entropy (got loss: script, whose tests have no accuracy)");
+  EXPECT_THAT(Problem(script + "figure { y: accuracy }"),
+              HasSubstr("figure[2].y: only valid with"));
+  EXPECT_THAT(Problem(script + "figure { kind: time_to_accuracy }"),
+              HasSubstr("figure[2].kind: only valid with target_loss (got none)"));
+  EXPECT_THAT(
+      Problem(script + "claim { better: \"mode=ssp\" worse: \"mode=sync\" measure: accuracy }"),
+      HasSubstr("claim[2].measure: only valid with"));
+  EXPECT_THAT(Problem(script + "target_loss: -1"),
+              HasSubstr("target_loss: out of range (expected at least 0, got -1)"));
+  EXPECT_THAT(Problem(std::string(kText) + "target_loss: 2"),
+              HasSubstr("target_loss: only valid with job.task.loss: script (got cross_entropy"));
+  EXPECT_THAT(Problem(With("setting { name: \"ssp\" job {",
+                           "setting { name: \"ssp\" job { task { model: torchscript model_file: "
+                           "\"m.pt\" loss: script }")),
+              HasSubstr("job.task.loss: all cases have the one of the experiment's job (expected "
+                        "cross_entropy, got script) [case mode=ssp"));
 }
 
 TEST(ExperimentFileTest, NamesAreUniqueAndExist) {

@@ -57,8 +57,11 @@ void AddPoints(const json& epochs, RunResult& result) {
     point.set_push_bytes(NumberIn<uint64_t>(epoch, "sent_bytes"));
     point.set_pull_bytes(NumberIn<uint64_t>(epoch, "received_bytes"));
     point.set_train_loss(NumberIn<double>(epoch, "train_loss"));
-    point.set_test_loss(NumberIn<double>(epoch, "test_loss"));
-    point.set_test_accuracy(NumberIn<double>(epoch, "test_accuracy"));
+    const auto is_tested = [&epoch](const char* name) {
+      return epoch.value(name, json()).is_number();
+    };
+    if (is_tested("test_loss")) point.set_test_loss(epoch["test_loss"]);
+    if (is_tested("test_accuracy")) point.set_test_accuracy(epoch["test_accuracy"]);
   }
 }
 

@@ -60,6 +60,8 @@ TEST(RealRunTest, AReportIsAResult) {
   EXPECT_EQ(result->point(0).push_bytes(), 450u);
   EXPECT_EQ(result->point(0).test_accuracy(), 0.75);
   EXPECT_EQ(result->point(1).examples(), 160u);
+  EXPECT_FALSE(result->point(1).has_test_accuracy());
+  EXPECT_FALSE(result->point(1).has_test_loss());
   ASSERT_THAT(result->decision(), SizeIs(1));
   EXPECT_EQ(result->decision(0).ShortDebugString(),
             "step: 8 accuracy: 0.5 next_step: 30 candidate { name: \"fp32\" "

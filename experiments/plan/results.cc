@@ -54,6 +54,11 @@ ordered_json JsonOf(const google::protobuf::Message& message) {
   return status.ok() ? ordered_json::parse(text) : ordered_json::object();
 }
 
+// Returns VALUE as text; "nan" if it is not given.
+std::string NumberIfGiven(bool given, double value) {
+  return ExactNumber(given ? value : std::numeric_limits<double>::quiet_NaN());
+}
+
 ordered_json Description(const Experiment& experiment) {
   ordered_json axes = ordered_json::array();
   for (const Axis& axis : experiment.axis()) {
@@ -68,7 +73,9 @@ ordered_json Description(const Experiment& experiment) {
   return {{"name", experiment.name()},
           {"title", experiment.title()},
           {"question", experiment.question()},
+          {"quality", HasLossOnly(experiment) ? "loss" : "accuracy"},
           {"target_accuracy", experiment.target_accuracy()},
+          {"target_loss", experiment.target_loss()},
           {"axes", axes},
           {"figures", figures},
           {"claims", claims}};
@@ -108,8 +115,8 @@ std::string RunsTable(const Plan& plan, std::span<const RunResult> results) {
       cells.push_back(absl::StrCat(count));
     }
     cells.push_back(ExactNumber(result.busy()));
-    cells.push_back(ExactNumber(last.test_accuracy()));
-    cells.push_back(ExactNumber(last.test_loss()));
+    cells.push_back(NumberIfGiven(last.has_test_accuracy(), last.test_accuracy()));
+    cells.push_back(NumberIfGiven(last.has_test_loss(), last.test_loss()));
     cells.push_back(absl::StrCat(result.late_pushes()));
     cells.push_back(absl::StrCat(result.dropped_pushes()));
     cells.push_back(absl::StrFormat("%08x", result.parameters_crc()));
@@ -127,8 +134,9 @@ std::string CurvesTable(std::span<const RunResult> results) {
       table += Row({absl::StrCat(run), ExactNumber(point.seconds()), absl::StrCat(point.step()),
                     absl::StrCat(point.examples()), absl::StrCat(point.updates()),
                     absl::StrCat(point.push_bytes()), absl::StrCat(point.pull_bytes()),
-                    ExactNumber(point.train_loss()), ExactNumber(point.test_loss()),
-                    ExactNumber(point.test_accuracy()),
+                    ExactNumber(point.train_loss()),
+                    NumberIfGiven(point.has_test_loss(), point.test_loss()),
+                    NumberIfGiven(point.has_test_accuracy(), point.test_accuracy()),
                     point.has_noise_scale() ? ExactNumber(point.noise_scale()) : ""});
     }
   }
@@ -154,9 +162,6 @@ std::string DecisionsTable(std::span<const RunResult> results) {
   std::string table =
       "run,step,next_step,seconds,accuracy,candidate,predicted_accuracy,deviation,"
       "gain_per_second,gain_deviation,seconds_per_step,encoding_error,chosen,layers\n";
-  const auto number = [](bool given, double value) {
-    return ExactNumber(given ? value : std::numeric_limits<double>::quiet_NaN());
-  };
   for (size_t run = 0; run < results.size(); ++run) {
     for (const PrecisionDecision& decision : results[run].decision()) {
       for (const PrecisionDecision::Candidate& candidate : decision.candidate()) {
@@ -164,12 +169,12 @@ std::string DecisionsTable(std::span<const RunResult> results) {
         table += Row({absl::StrCat(run), absl::StrCat(decision.step()),
                       absl::StrCat(decision.next_step()), ExactNumber(decision.seconds()),
                       ExactNumber(decision.accuracy()), candidate.name(),
-                      number(predicted, candidate.predicted_accuracy()),
-                      number(predicted, candidate.deviation()),
-                      number(predicted, candidate.gain_per_second()),
-                      number(predicted, candidate.gain_deviation()),
+                      NumberIfGiven(predicted, candidate.predicted_accuracy()),
+                      NumberIfGiven(predicted, candidate.deviation()),
+                      NumberIfGiven(predicted, candidate.gain_per_second()),
+                      NumberIfGiven(predicted, candidate.gain_deviation()),
                       ExactNumber(candidate.seconds_per_step()),
-                      number(candidate.has_encoding_error(), candidate.encoding_error()),
+                      NumberIfGiven(candidate.has_encoding_error(), candidate.encoding_error()),
                       candidate.name() == decision.chosen() ? "1" : "0",
                       decision.has_layers() ? decision.layers() : "all"});
       }

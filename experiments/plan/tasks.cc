@@ -93,8 +93,7 @@ class ModelTask final : public LearningTask {
     Bind(parameters);
     if (model_->has_buffers()) RETURN_IF_ERROR(ComputeBuffers());
     ASSIGN_OR_RETURN(const BatchResult result, Evaluate(*model_, shared_->datasets->test));
-    // The plan of an experiment refuses loss: script, so there is an accuracy.
-    return TestResult{.loss = result.mean_loss(), .accuracy = *result.accuracy()};
+    return TestResult{.loss = result.mean_loss(), .accuracy = result.accuracy()};
   }
 
  private:

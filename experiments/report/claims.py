@@ -34,7 +34,7 @@ class Judgement:
 
 def judge(claim, experiment):
     """Returns the Judgement of CLAIM. Each comparison must be supported for the claim to be supported; one that is not refutes it."""
-    measure = measures.of_claim(claim.measure, experiment.target_accuracy)
+    measure = measures.of_claim(claim, experiment)
     comparisons = _comparisons(claim, measure, experiment)
     verdicts = [comparison.verdict for comparison in comparisons]
     if not comparisons:
@@ -64,8 +64,8 @@ def _expected(claim):
 
 
 def _compare(claim, measure, better, worse, axes):
-    if claim.measure == "accuracy":
-        return _compare_accuracy(claim, measure, better, worse, axes)
+    if claim.measure in ("accuracy", "loss"):
+        return _compare_quality(claim, measure, better, worse, axes)
     values = [case.values(measure.of) for case in (better, worse)]
     texts = [_reached_text(measure, case, found) for case, found in zip((better, worse), values)]
     names = [measures.label(case, axes) for case in (better, worse)]
@@ -85,16 +85,16 @@ def _compare(claim, measure, better, worse, axes):
     return Comparison(*names, *texts, effect, verdict, reason)
 
 
-def _compare_accuracy(claim, measure, better, worse, axes):
+def _compare_quality(claim, measure, better, worse, axes):
     names = [measures.label(case, axes) for case in (better, worse)]
     values = [case.values(measure.of) for case in (better, worse)]
     texts = [measure.text(list(found.values())) for found in values]
-    difference = estimates.paired_difference(*values)
+    difference = measures.lead(measure, better, worse)
     if difference is None:
         return Comparison(*names, *texts, "\N{EN DASH}", UNDECIDED, "There are no two runs with the same seed.")
-    # The better case may be less accurate by some standard deviations of the worse case's seeds.
+    # The better case may be worse by some standard deviations of the worse case's seeds.
     limit = -claim.deviations * (estimates.deviation(values[1].values()) or 0)
-    verdict, reason = _judge_sign(difference, limit, f"{estimates.three_digits(100 * limit)} points" if limit else "0")
+    verdict, reason = _judge_sign(difference, limit, measure.distance_text(limit) if limit else "0")
     return Comparison(*names, *texts, f"difference {measure.difference_text(difference)}", verdict, reason)
 
 

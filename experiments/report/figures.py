@@ -67,7 +67,7 @@ class _Curves(drawing.Drawing):
     def finish(self, figure):
         for axis in figure.axes:
             if self.figure.y == "accuracy" and self.shown:
-                target = 100 * self.experiment.target_accuracy
+                target = 100 * self.experiment.target
                 drawing.fit_accuracy(axis, self.shown + ([target] if target else []))
                 if target:
                     axis.axhline(target, color="#888888", linewidth=0.8, linestyle=(0, (2, 2)))
@@ -87,7 +87,7 @@ def band(case, x, y):
 
 
 class _Bars(drawing.Drawing):
-    """Seconds to the target accuracy: a bar is the mean of the seeds that reached it, a dot is one seed."""
+    """Seconds to the target: a bar is the mean of the seeds that reached it, a dot is one seed."""
 
     shares_y = False
 
@@ -100,7 +100,7 @@ class _Bars(drawing.Drawing):
     columns = 1
 
     def panel(self, axis, cases):
-        measure = measures.time_to(self.experiment.target_accuracy)
+        measure = measures.time_to_target(self.experiment)
         for place, case in enumerate(cases):
             values = sorted(case.values(measure.of).values())
             if values:
@@ -193,7 +193,7 @@ class _Scan(drawing.Drawing):
         for axis in figure.axes:
             if self.figure.y == "accuracy" and self.shown:
                 drawing.fit_accuracy(axis, self.shown)
-            elif self.figure.y != "accuracy":
+            elif self.figure.y not in ("accuracy", "loss"):
                 axis.set_ylim(bottom=0)
 
 

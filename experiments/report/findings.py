@@ -28,8 +28,7 @@ def ranking(cases, measure):
         return sentences + _missing(missing, measure)
     equal, worse = [], []
     for i in order[1:]:
-        pair = (values[best], values[i]) if measure.higher_is_better else (values[i], values[best])
-        difference = estimates.paired_difference(*pair)
+        difference = measures.lead(measure, cases[best], cases[i])
         shown = measure.text(list(values[i].values()))
         if difference is None or difference.low <= 0:
             equal.append(f"{names[i]} ({shown})")
@@ -54,7 +53,7 @@ def _missing(names, measure):
     return [f"No finite {measure.name}: {measures.listing(names)}."]
 
 
-def time_to_accuracy(cases, measure):
+def time_to_target(cases, measure):
     sentences = ranking(cases, measure)
     axes = measures.varying_axes(cases)
     partly = [f"{measures.label(case, axes)} ({len(case.values(measure.of))} of {len(case.runs)} seeds)" for case in cases
@@ -64,17 +63,19 @@ def time_to_accuracy(cases, measure):
     return sentences
 
 
-def frontier(cases):
-    accuracy, size = measures.QUANTITIES["accuracy"], measures.QUANTITIES["bytes"]
+def frontier(cases, quality):
+    """QUALITY: "accuracy" or "loss"."""
+    measure, size = measures.QUANTITIES[quality], measures.QUANTITIES["bytes"]
     axes = measures.varying_axes(cases)
+    better, worse = ("higher", "lower") if measure.higher_is_better else ("lower", "higher")
 
     def named(case):
-        return f"{measures.label(case, axes)} ({size.text([_mean(case, 'bytes')])}, {accuracy.text(list(case.values(accuracy.of).values()))})"
+        return f"{measures.label(case, axes)} ({size.text([_mean(case, 'bytes')])}, {measure.text(list(case.values(measure.of).values()))})"
 
-    best = max(cases, key=lambda case: _mean(case, "accuracy"))
+    best = (max if measure.higher_is_better else min)(cases, key=lambda case: _mean(case, quality))
     seeds = measures.seeds_text(len(best.runs))
-    sentences = [f"With {seeds}, {named(best)} has {accuracy.best}."]
-    differences = [(case, estimates.paired_difference(best.values(accuracy.of), case.values(accuracy.of))) for case in cases if case is not best]
+    sentences = [f"With {seeds}, {named(best)} has {measure.best}."]
+    differences = [(case, measures.lead(measure, best, case)) for case in cases if case is not best]
     equal = [case for case, difference in differences if difference is not None and difference.low <= 0]
     if len(best.runs) == 1:
         sentences.append("One seed does not show the spread, so the differences are not tested.")
@@ -82,18 +83,19 @@ def frontier(cases):
         sentences.append(f"{len(equal)} of the other {len(differences)} cases are not distinguishable from it with {seeds}; the one with the "
                          f"fewest bytes is {named(min(equal, key=lambda case: _mean(case, 'bytes')))}.")
     elif differences:
-        sentences.append("All other cases are distinguishably lower.")
-    left = sorted((case for case in cases if case not in dominated(cases)), key=lambda case: _mean(case, "bytes"))
+        sentences.append(f"All other cases are distinguishably {worse}.")
+    left = sorted((case for case in cases if case not in dominated(cases, quality)), key=lambda case: _mean(case, "bytes"))
     names = measures.listing([named(case) for case in left], 12)
-    sentences.append(f"By the means, no other case has both fewer bytes and a higher accuracy than {names}.")
-    return sentences + _effect_of_groups(cases)
+    sentences.append(f"By the means, no other case has both fewer bytes and a {better} {quality} than {names}.")
+    return sentences + _effect_of_groups(cases, quality)
 
 
-def dominated(cases):
-    """Returns the cases for which another case has at most their mean bytes and at least their mean accuracy."""
-    points = [(_mean(case, "bytes"), _mean(case, "accuracy")) for case in cases]
-    return [case for case, (size, accuracy) in zip(cases, points)
-            if any(s <= size and a >= accuracy and (s, a) != (size, accuracy) for s, a in points)]
+def dominated(cases, quality):
+    """Returns the cases for which another case has at most their mean bytes and on average at least their QUALITY."""
+    sign = 1 if measures.QUANTITIES[quality].higher_is_better else -1
+    points = [(_mean(case, "bytes"), sign * _mean(case, quality)) for case in cases]
+    return [case for case, (size, value) in zip(cases, points)
+            if any(s <= size and v >= value and (s, v) != (size, value) for s, v in points)]
 
 
 def _mean(case, quantity):
@@ -110,13 +112,13 @@ def group_axis(cases):
     return smallest if counts[smallest] <= 3 else None
 
 
-def _effect_of_groups(cases):
+def _effect_of_groups(cases, quality):
     """Compares the two settings of the group axis for each combination of the other settings."""
     axis = group_axis(cases)
     settings = list(dict.fromkeys(case.settings[axis] for case in cases)) if axis else []
     if len(settings) != 2:
         return []
-    accuracy = measures.QUANTITIES["accuracy"]
+    measure = measures.QUANTITIES[quality]
     axes = [other for other in measures.varying_axes(cases) if other != axis]
     groups = {}
     for case in cases:
@@ -125,16 +127,16 @@ def _effect_of_groups(cases):
     for name, pair in groups.items():
         if len(pair) < 2:
             continue
-        difference = estimates.paired_difference(*(pair[setting].values(accuracy.of) for setting in settings))
+        difference = estimates.paired_difference(*(pair[setting].values(measure.of) for setting in settings))
         if difference is None or not math.isfinite(difference.low) or difference.low <= 0 <= difference.high:
             equal.append(name)
         else:
-            (higher if difference.low > 0 else lower).append(f"{name} (by {estimates.three_digits(abs(100 * difference.estimate))} points)")
+            (higher if difference.low > 0 else lower).append(f"{name} (by {measure.distance_text(abs(difference.estimate))})")
     sentences = []
     if higher:
-        sentences.append(f"The accuracy with {settings[0]} is higher than with {settings[1]} for {measures.listing(higher, 30)}.")
+        sentences.append(f"The {quality} with {settings[0]} is higher than with {settings[1]} for {measures.listing(higher, 30)}.")
     if lower:
-        sentences.append(f"The accuracy with {settings[0]} is lower than with {settings[1]} for {measures.listing(lower, 30)}.")
+        sentences.append(f"The {quality} with {settings[0]} is lower than with {settings[1]} for {measures.listing(lower, 30)}.")
     if equal:
         sentences.append(f"The two are not distinguishable for {measures.listing(equal, 30)}.")
     return sentences

@@ -11,10 +11,10 @@ import measures
 
 
 class Frontier(drawing.Drawing):
-    """The last accuracy against the bytes of the run: the mean of the seeds; a bar spans all seeds.
+    """The last accuracy (or loss) against the bytes of the run: the mean of the seeds; a bar spans all seeds.
 
     The settings of the group axis have markers of their own, and a line joins the cases that differ only in it. The label of
-    joined cases stands at the highest of them. A case whose error is above four times the smallest is drawn at the lower edge.
+    joined cases stands at the highest of them. A case whose accuracy has more than four times the smallest error is drawn at the lower edge.
     """
 
     columns = 1
@@ -27,12 +27,16 @@ class Frontier(drawing.Drawing):
             self.group = None
         self.groups = [s for s in experiment.axes.get(self.group, []) if any(case.settings[self.group] == s for case in cases)]
         self.label_axes = [axis for axis in self.axes if axis != self.group]
-        accuracies = [100 * drawing.mean([run.accuracy for run in case.runs.values()]) for case in cases]
-        self.floor = max(min(accuracies), 100 - 4 * (100 - max(accuracies)))
+        self.quality = experiment.quality
+        means = [drawing.mean(self.values(case)) for case in cases]
+        self.floor = max(min(means), 100 - 4 * (100 - max(means))) if self.quality == "accuracy" else -math.inf
         self.shown = []
         self.labelled = {}  # axis: [(x, y, text)]
         self.points = {}  # axis: [(x, y)]
         self.lines = {}  # axis: [(x, y, x, y)]
+
+    def values(self, case):
+        return [drawing.scaled(self.quality, run.quantity(self.quality)) for run in case.runs.values()]
 
     def legend(self):
         if not self.group:
@@ -51,7 +55,7 @@ class Frontier(drawing.Drawing):
         joined, notes = {}, []
         self.points[axis], self.lines[axis] = [], []
         for case in cases:
-            values = [100 * run.accuracy for run in case.runs.values()]
+            values = self.values(case)
             x, y = drawing.mean([run.bytes / 1e6 for run in case.runs.values()]), drawing.mean(values)
             low = y < self.floor
             if low:
@@ -75,11 +79,12 @@ class Frontier(drawing.Drawing):
             self.labelled[axis].append((points[0][1], points[0][0], text))
         axis.set_xscale("log")
         axis.set_xlabel(drawing.AXIS_TITLES["bytes"])
-        axis.set_ylabel(drawing.AXIS_TITLES["accuracy"])
+        axis.set_ylabel(drawing.AXIS_TITLES[self.quality])
 
     def finish(self, figure):
         for axis in figure.axes:
-            drawing.fit_accuracy(axis, self.shown)
+            if self.quality == "accuracy":
+                drawing.fit_accuracy(axis, self.shown)
             axis.set_xlim(axis.get_xlim()[0] / 1.1, axis.get_xlim()[1] * 1.1)
             drawing.log_labels(axis.xaxis)
         figure.canvas.draw()

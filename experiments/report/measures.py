@@ -30,6 +30,11 @@ class Measure:
         text = estimates.with_deviation([value / factor for value in values])
         return f"{text} {unit}".rstrip()
 
+    def distance_text(self, value):
+        """Returns VALUE, a difference of two values, with a unit."""
+        factor, unit = self.scale(value)
+        return f"{estimates.three_digits(value / factor)} {'points' if unit == '%' else unit}".rstrip()
+
     def difference_text(self, interval):
         """Returns an Interval of differences as a text with a unit."""
         factor, unit = self.scale(interval.estimate)
@@ -54,17 +59,36 @@ QUANTITIES = {
 MEDIAN_STEP = Measure("median step", lambda run: run.median_step_seconds, False, SECONDS, "the shortest median step")
 
 
-def time_to(target):
-    """Returns the Measure of the time to the accuracy TARGET."""
+def quality(experiment):
+    """Returns the Measure of what the tests of EXPERIMENT measure."""
+    return QUANTITIES[experiment.quality]
+
+
+def time_to_target(experiment):
+    """Returns the Measure of the time to the target of EXPERIMENT."""
+    return time_to(experiment.target, experiment.quality)
+
+
+def time_to(target, quality_name="accuracy"):
+    """Returns the Measure of the time to the accuracy or the loss TARGET."""
+    if quality_name == "loss":
+        return Measure(f"time to loss {target:g}", lambda run: run.seconds_to(target, "loss"), False, SECONDS, f"the shortest time to {target:g}")
     percent = estimates.three_digits(100 * target).rstrip("0").rstrip(".") if target < 1 else "100"
     return Measure(f"time to {percent} % accuracy", lambda run: run.seconds_to(target), False, SECONDS, f"the shortest time to {percent} %")
 
 
-def of_claim(name, target):
-    """Returns the Measure of a claim, by its name in proto/experiment.proto."""
+def of_claim(claim, experiment):
+    """Returns the Measure of CLAIM, by its name in proto/experiment.proto."""
+    name = claim.measure
     if name == "seconds_to_target":
-        return time_to(target)
+        return time_to_target(experiment)
     return MEDIAN_STEP if name == "median_step" else QUANTITIES[name]
+
+
+def lead(measure, better, worse):
+    """Returns the Interval of the paired differences by which the case BETTER is better than WORSE; None without a common seed."""
+    pair = (better.values(measure.of), worse.values(measure.of))
+    return estimates.paired_difference(*(pair if measure.higher_is_better else pair[::-1]))
 
 
 def varying_axes(cases):

@@ -12,16 +12,16 @@ import findings
 import measures
 
 TITLES = {
-    "curves": "Curves", "time_to_accuracy": "Time to the target accuracy", "staleness": "Staleness", "value_age": "Age of sent values",
-    "frontier": "Accuracy against bytes", "table": "Cases", "scan": "Scan",
+    "curves": "Curves", "time_to_accuracy": "Time to the target", "staleness": "Staleness", "value_age": "Age of sent values",
+    "frontier": "Quality against bytes", "table": "Cases", "scan": "Scan",
 }
 NOTES = {
     "curves": "A line is the mean of the seeds; its band spans all seeds.",
-    "time_to_accuracy": "A bar is the mean of the seeds that reached the accuracy; a dot is one seed.",
+    "time_to_accuracy": "A bar is the mean of the seeds that reached the target; a dot is one seed.",
     "staleness": "A point is the mean of the seeds; a vertical bar spans all seeds.",
     "value_age": "A point is the mean of the seeds; a vertical bar spans all seeds.",
     "frontier": "A point is the mean of the seeds; a vertical bar spans all seeds. A grey line joins the cases of one label. An arrow marks "
-                "a point that lies below the figure, at the accuracy beside it.",
+                "a point that lies below the figure, at the value beside it.",
     "scan": "A point is the mean of the seeds; a vertical bar spans all seeds.",
 }
 HEAD = """<!DOCTYPE html>
@@ -90,8 +90,8 @@ the same initial values and the same order of examples. Cases are therefore comp
 95 % interval of Student's t distribution for the paired differences (for ratios, of their logarithms). Two cases are called
 distinguishable if the interval of their difference does not contain 0. Of twenty such intervals, about one misses the true value. The best
 case of a figure was chosen from the same runs, so its lead is slightly too large.</p>
-<p>The time to an accuracy is interpolated between the last test below it and the first test at or above it. In a claim, a run that
-did not reach the accuracy counts with its whole time, so the ratio is a bound.</p>
+<p>The time to a target is interpolated between the last test before it and the first test that reaches it. In a claim, a run that
+did not reach the target counts with its whole time, so the ratio is a bound.</p>
 </section>
 """
 
@@ -128,7 +128,8 @@ def _summary(experiment):
     counts = sorted({len(case.runs) for case in experiment.cases})
     seeds = measures.seeds_text(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
     runs = sum(len(case.runs) for case in experiment.cases)
-    target = f" Target accuracy: {100 * experiment.target_accuracy:g} %." if experiment.target_accuracy else ""
+    factor, unit = measures.quality(experiment).scale(experiment.target)
+    target = f" Target {experiment.quality}: {experiment.target / factor:g} {unit}".rstrip() + "." if experiment.target else ""
     return f"Experiment {experiment.name}: {runs} runs, {len(experiment.cases)} cases with {seeds} each.{target}"
 
 
@@ -163,7 +164,7 @@ def _figure(figure, experiment, prefix):
         return "".join(parts) + "<p>No runs have the settings of this figure.</p>\n</section>\n"
     if figure.kind == "table":
         cases = [case for _, cases in panels for case in cases]
-        parts.append(_case_table(cases, _main_columns()))
+        parts.append(_case_table(cases, _main_columns(experiment)))
     else:
         svg = figures.draw(figure, experiment, prefix).replace('role="img"', f'role="img" aria-label="{_text(title)}"', 1)
         parts.append(f'<figure>\n<div class="plate">\n{svg}\n</div>\n<figcaption>{NOTES[figure.kind]}</figcaption>\n</figure>\n')
@@ -177,20 +178,20 @@ def _findings(figure, experiment, cases):
     if figure.kind == "curves":
         return findings.curves(cases, figure)
     if figure.kind == "time_to_accuracy":
-        return findings.time_to_accuracy(cases, measures.time_to(experiment.target_accuracy))
+        return findings.time_to_target(cases, measures.time_to_target(experiment))
     if figure.kind == "staleness":
         return findings.histogram(cases, lambda run: run.staleness, "staleness")
     if figure.kind == "value_age":
         return findings.histogram(cases, lambda run: run.value_age, "age")
     if figure.kind == "frontier":
-        return findings.frontier(cases)
-    quantity = figure.y if figure.kind == "scan" else "accuracy"
+        return findings.frontier(cases, experiment.quality)
+    quantity = figure.y if figure.kind == "scan" else experiment.quality
     return findings.ranking(cases, measures.QUANTITIES[quantity])
 
 
-def _main_columns():
+def _main_columns(experiment):
     """Returns [(title, function of a case)] of a figure of the kind table."""
-    quantities = [measures.QUANTITIES["accuracy"], measures.QUANTITIES["seconds"], measures.MEDIAN_STEP, measures.QUANTITIES["bytes"]]
+    quantities = [measures.quality(experiment), measures.QUANTITIES["seconds"], measures.MEDIAN_STEP, measures.QUANTITIES["bytes"]]
     return [(measure.name, _measured(measure)) for measure in quantities]
 
 
@@ -199,10 +200,11 @@ def _measured(measure):
 
 
 def _all_columns(experiment):
-    columns = [("seeds", lambda case: str(len(case.runs))), ("test accuracy", _measured(measures.QUANTITIES["accuracy"])),
-               ("test loss", _measured(measures.QUANTITIES["loss"]))]
-    if experiment.target_accuracy:
-        columns.append((measures.time_to(experiment.target_accuracy).name, lambda case: _time_to(case, experiment.target_accuracy)))
+    columns = [("seeds", lambda case: str(len(case.runs)))]
+    columns += [(measure.name, _measured(measure)) for measure in dict.fromkeys((measures.quality(experiment), measures.QUANTITIES["loss"]))]
+    if experiment.target:
+        measure = measures.time_to_target(experiment)
+        columns.append((measure.name, lambda case: _time_to(case, measure)))
     size = measures.QUANTITIES["bytes"]
     columns += [("virtual time", _measured(measures.QUANTITIES["seconds"])), ("median step", _measured(measures.MEDIAN_STEP)),
                 ("updates", lambda case: _count(case, "updates")),
@@ -219,8 +221,7 @@ def _count(case, name):
     return estimates.rounded(statistics.fmean(getattr(run, name) for run in case.runs.values()), 0)
 
 
-def _time_to(case, target):
-    measure = measures.time_to(target)
+def _time_to(case, measure):
     values = case.values(measure.of)
     if not values:
         return "not reached"

@@ -251,7 +251,7 @@ class FindingsTest(Folder):
 
     def test_cases_that_do_not_reach_the_target_are_named(self):
         experiment = self.read(two_modes([(10, 0.7), (10, 0.7)], [(10, 0.9), (12, 0.9)]))
-        text = " ".join(findings.time_to_accuracy(experiment.cases, measures.time_to(0.8)))
+        text = " ".join(findings.time_to_target(experiment.cases, measures.time_to(0.8)))
         self.assertIn("backup has the shortest time to 80 %", text)
         self.assertIn("Not reached by sync.", text)
 
@@ -263,11 +263,55 @@ class FindingsTest(Folder):
                     files.run([codec, feedback], seed, [(10, accuracy + seed / 1000)], push_bytes=size, pull_bytes=size)
         experiment = self.read(files)
         self.assertEqual(findings.group_axis(experiment.cases), "feedback")
-        beaten = findings.dominated(experiment.cases)
+        beaten = findings.dominated(experiment.cases, "accuracy")
         self.assertEqual([case.settings for case in experiment.cases if case not in beaten], [{"codec": "fp8", "feedback": "feedback"}])
-        text = " ".join(findings.frontier(experiment.cases))
+        text = " ".join(findings.frontier(experiment.cases, "accuracy"))
         self.assertIn("The accuracy with feedback is higher than with no_feedback for fp8 (by 3.00 points) and onebit (by 27.0 points).", text)
         self.assertIn("The two are not distinguishable for fp32.", text)
+
+
+class LossTest(Folder):
+    """An experiment without accuracies: the loss of a test is 1 minus the number of two_modes."""
+
+    def files(self, sync, backup, **description):
+        files = two_modes([(10, 1 - loss) for loss in sync], [(10, 1 - loss) for loss in backup], quality="loss", target_loss=0.3, **description)
+        for table in (files.runs, files.curves):
+            for row in table:
+                row[{len(files.runs[0]): -5, len(files.curves[0]): -2}[len(row)]] = "nan"  # test_accuracy
+        return files
+
+    def test_the_lower_loss_is_better(self):
+        lower, higher = (0.20, 0.21, 0.22), (0.40, 0.412, 0.42)
+        found = self.judge(self.files(higher, lower, claims=[{**claim(), "measure": "loss"}]))
+        self.assertEqual(found.verdict, claims.SUPPORTED)
+        self.assertRegex(found.comparisons[0].effect, r"difference 0\.20\d+ \(95 % interval 0\.19\d+ to 0\.2\d+\)")
+        self.assertEqual(self.judge(self.files(lower, higher, claims=[{**claim(), "measure": "loss"}])).verdict, claims.NOT_SUPPORTED)
+        without = {key: value for key, value in claim().items() if key != "measure"}
+        self.assertEqual(self.judge(self.files(higher, lower, claims=[without])).measure.name, "test loss")
+
+    def test_the_time_to_a_loss_is_interpolated_and_may_not_exist(self):
+        experiment = self.read(self.files((0.5, 0.5), (0.0, 0.2)))
+        times = [[run.seconds_to(0.3, "loss") for run in case.runs.values()] for case in experiment.cases]
+        self.assertEqual(times[0], [None, None])
+        self.assertAlmostEqual(times[1][0], 7.5)  # 0.6 at 5 s, 0 at 10 s
+        text = " ".join(findings.time_to_target(experiment.cases, measures.time_to_target(experiment)))
+        self.assertIn("backup has the shortest time to 0.3", text)
+        self.assertIn("Not reached by sync.", text)
+
+    def test_figures_and_sentences_show_the_loss(self):
+        kinds = ("curves", "frontier", "table", "time_to_accuracy")
+        figure_list = [*({"kind": kind} for kind in kinds), {"kind": "scan", "x_axis": "mode"}]
+        text = page.write(self.read(self.files((0.5, 0.52), (0.2, 0.21), figures=figure_list)))
+        self.assertIn("Target loss: 0.3.", text)
+        self.assertIn("backup has the lowest final test loss", text)
+        self.assertIn("no other case has both fewer bytes and a lower loss than backup", text)
+        self.assertIn("time to loss 0.3", text)
+        shown = text.split("<h1>")[1].split("How to read")[0]
+        self.assertEqual([word for word in ("accurac", "Accurac", ">nan") if word in shown], [])
+
+    def test_an_unknown_quality_is_an_error(self):
+        with self.assertRaisesRegex(results.ResultError, "quality: wrong value .expected accuracy or loss, got 'speed'"):
+            self.read(Results({"mode": ["sync"]}, quality="speed"))
 
 
 class LabelsTest(unittest.TestCase):

@@ -7,7 +7,7 @@ import math
 
 KINDS = ("curves", "time_to_accuracy", "staleness", "value_age", "frontier", "table", "scan")
 QUANTITIES = ("accuracy", "loss", "seconds", "steps", "bytes", "examples")
-MEASURES = ("accuracy", "seconds_to_target", "median_step", "bytes")
+MEASURES = ("accuracy", "seconds_to_target", "median_step", "bytes", "loss")
 
 
 class ResultError(Exception):
@@ -61,17 +61,18 @@ class Run:
     def quantity(self, name):
         return getattr(self, name)
 
-    def seconds_to(self, target):
-        """Returns the time at which the accuracy reaches TARGET, or None.
+    def seconds_to(self, target, quality="accuracy"):
+        """Returns the time at which the accuracy rises to TARGET, or the loss (QUALITY: loss) falls to it; None if it never does.
 
-        The accuracy is interpolated linearly between the last test below TARGET and the first test at or above it.
+        It is interpolated linearly between the last test before TARGET and the first test that reaches it.
         """
         before = None
         for point in self.curve:
-            if point.accuracy >= target:
+            value = point.quantity(quality)
+            if value >= target if quality == "accuracy" else value <= target:
                 if before is None:
                     return point.seconds
-                part = (target - before.accuracy) / (point.accuracy - before.accuracy)
+                part = (target - before.quantity(quality)) / (value - before.quantity(quality))
                 return before.seconds + part * (point.seconds - before.seconds)
             before = point
         return None
@@ -97,7 +98,7 @@ class Figure:
     kind: str = "curves"
     title: str = ""
     x: str = "seconds"
-    y: str = "accuracy"
+    y: str = ""  # the quality
     panels: str = ""
     x_axis: str = ""
     only: tuple = ()
@@ -110,7 +111,7 @@ class Claim:
     text: str = ""
     better: tuple = ()
     worse: tuple = ()
-    measure: str = "accuracy"
+    measure: str = ""  # the quality
     expected_ratio: float = None
     within: float = 0.1
     deviations: float = 0
@@ -150,7 +151,8 @@ class Experiment:
     name: str
     title: str
     question: str
-    target_accuracy: float
+    quality: str  # what the tests measure: accuracy, or loss if there is none
+    target: float  # the quality whose time is compared; 0: none
     axes: dict  # {axis: [setting]}
     figures: list
     claims: list
@@ -175,10 +177,11 @@ def read_experiment(folder):
     """Reads the result files in FOLDER, a pathlib.Path. Raises ResultError."""
     description = _read_json(folder / "experiment.json")
     axes = {axis["name"]: list(axis["settings"]) for axis in description["axes"]}
+    quality = description.get("quality", "accuracy")
     experiment = Experiment(description["name"], description.get("title") or description["name"], description.get("question", ""),
-                            float(description.get("target_accuracy", 0)), axes,
-                            [_message(Figure, figure) for figure in description["figures"]],
-                            [_message(Claim, claim) for claim in description["claims"]], [], [])
+                            quality, float(description.get(f"target_{quality}", 0)), axes,
+                            [_message(Figure, {"y": quality, **figure}) for figure in description["figures"]],
+                            [_message(Claim, {"measure": quality, **claim}) for claim in description["claims"]], [], [])
     _check(experiment)
     runs = _read_runs(folder / "runs.csv", experiment)
     _read_curves(folder / "curves.csv", runs)
@@ -217,6 +220,7 @@ def _message(kind, fields):
 
 
 def _check(experiment):
+    _require(experiment.quality in ("accuracy", "loss"), "quality", ("accuracy", "loss"), experiment.quality)
     for figure in experiment.figures:
         for value, known in ((figure.kind, KINDS), (figure.x, QUANTITIES), (figure.y, QUANTITIES)):
             _require(value in known, f"figure {figure.title!r}", known, value)
@@ -230,7 +234,7 @@ def _check(experiment):
         experiment.select(claim.better + claim.worse)
     uses_target = [figure.kind == "time_to_accuracy" for figure in experiment.figures]
     uses_target += [claim.measure == "seconds_to_target" for claim in experiment.claims]
-    _require(experiment.target_accuracy > 0 or not any(uses_target), "target_accuracy", ["a number above 0"], "none")
+    _require(experiment.target > 0 or not any(uses_target), f"target_{experiment.quality}", ["a number above 0"], "none")
 
 
 def _require(holds, place, expected, got):
