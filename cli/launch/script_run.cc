@@ -68,6 +68,7 @@ absl::Status ScriptRun::StartServers() {
         absl::StrCat("servers: not the number of the hosts file (expected ", setting_.servers,
                      ", got ", job.config.servers(), " from the program)"));
   }
+  drain_ = absl::Seconds(job.config.consistency().drain_seconds());
   // A server recovers its state before it listens.
   const absl::Duration recovery = job.config.recovery().has_durability()
                                       ? absl::Seconds(job.config.recovery().server_return_seconds())
@@ -95,14 +96,27 @@ absl::Status ScriptRun::SendAddresses() {
 
 void ScriptRun::Stop() {
   stopping_ = true;
-  processes_.SignalAll(SIGTERM);
-  absl::Time deadline = clock_.Now() + setting_.grace;
-  while (processes_.running_count() > 0) {
-    for (const ProcessEvent& event : processes_.Wait(deadline - clock_.Now())) Handle(event);
-    if (clock_.Now() < deadline) continue;
-    processes_.SignalAll(SIGKILL);
-    deadline = absl::InfiniteFuture();
+  SignalWorkers(SIGTERM);
+  if (!HandleUntil([this] { return workers_ended(); }, drain_ + setting_.grace)) {
+    SignalWorkers(SIGKILL);
   }
+  const auto all_ended = [this] { return processes_.running_count() == 0; };
+  processes_.SignalAll(SIGTERM);
+  if (HandleUntil(all_ended, setting_.grace)) return;
+  processes_.SignalAll(SIGKILL);
+  HandleUntil(all_ended, absl::InfiniteDuration());
+}
+
+bool ScriptRun::HandleUntil(const std::function<bool()>& holds, absl::Duration time) {
+  const absl::Time deadline = clock_.Now() + time;
+  while (!holds() && clock_.Now() < deadline) {
+    for (const ProcessEvent& event : processes_.Wait(deadline - clock_.Now())) Handle(event);
+  }
+  return holds();
+}
+
+void ScriptRun::SignalWorkers(int number) {
+  for (uint32_t w = 0; w < setting_.workers; ++w) processes_.Signal(NameOf(WorkerId{w}), number);
 }
 
 void ScriptRun::Handle(const ProcessEvent& event) {

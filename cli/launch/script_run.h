@@ -7,12 +7,14 @@
 //   4. wait until all workers have ended, and stop the servers
 //
 // Nothing is started again: the first process that fails ends the run, as `python3 -m
-// thinwire.launch` does on one machine. SIGINT, SIGTERM or SIGHUP stops all processes; those that
-// do not stop within the grace period are killed. A second SIGINT or SIGTERM kills them at once.
+// thinwire.launch` does on one machine. SIGINT, SIGTERM or SIGHUP stops the workers, which may push
+// their residuals (drain_seconds), and then the servers. Those that do not stop within the grace
+// period are killed. A second SIGINT or SIGTERM kills them at once.
 #ifndef THINWIRE_CLI_LAUNCH_SCRIPT_RUN_H_
 #define THINWIRE_CLI_LAUNCH_SCRIPT_RUN_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -36,7 +38,8 @@ struct ScriptRunSetting {
   std::string certified_job;  // the name of the job in the certificates; empty: there are none
   bool show_logs = false;     // shows every line of the servers' logs, not only warnings and errors
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
-  absl::Duration grace = absl::Seconds(15);          // time between SIGTERM and SIGKILL
+  // Time between SIGTERM and SIGKILL; a worker also has drain_seconds of the job.
+  absl::Duration grace = absl::Seconds(10);
 };
 
 // Not thread-safe. Run() can be called once.
@@ -60,6 +63,9 @@ class ScriptRun {
   // Tells the workers the addresses of the servers, all of which listen.
   absl::Status SendAddresses();
   void Stop();
+  // Handles events until HOLDS returns true or TIME has passed. Returns whether HOLDS does.
+  bool HandleUntil(const std::function<bool()>& holds, absl::Duration time);
+  void SignalWorkers(int number);
 
   void Handle(const ProcessEvent& event);
   void HandleLine(const ProcessEvent& event);
@@ -76,6 +82,7 @@ class ScriptRun {
   std::ostream& out_;
   ProcessSet processes_;
   std::string job_;                     // the text of the job that worker 0 has written
+  absl::Duration drain_;                // drain_seconds of the job; zero before it is known
   std::vector<std::string> addresses_;  // by server number; "" until the server prints its address
   absl::Time listen_until_ = absl::InfiniteFuture();
   std::optional<ExitCode> code_;  // set as soon as the run ends without success

@@ -11,6 +11,7 @@ Ctrl-C.
 
 import argparse
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from thinwire import _client
-from thinwire.processes import POLL_SECONDS, Processes, end_text, server_program
+from thinwire.processes import POLL_SECONDS, STOP_SECONDS, Processes, end_text, server_program
 
 _JOB_FILE = "job.textproto"
 _ADDRESSES_FILE = "addresses"
@@ -129,6 +130,16 @@ def _run(arguments: argparse.Namespace, processes: Processes, listening: dict[st
     return code if code > 0 else 128 - code
 
 
+def _drain_seconds(job_file: str) -> int:
+    """Returns the job's drain_seconds, within which a worker ends after SIGTERM; 0 if worker 0 has not described the job."""
+    if not os.path.exists(job_file):
+        return 0
+    with open(job_file, encoding="utf-8") as file:
+        found = re.search(r"^ *drain_seconds: (\d+)$", file.read(), re.MULTILINE)
+    assert found is not None, "job_text() writes all fields"
+    return int(found.group(1))
+
+
 def main() -> None:
     arguments = _parse()
     # Ends the processes after SIGTERM, too.
@@ -149,6 +160,8 @@ def main() -> None:
         except KeyboardInterrupt:
             code = 130
         finally:
+            # The servers take what the workers push at their end.
+            processes.stop("worker", _drain_seconds(os.path.join(folder, _JOB_FILE)) + STOP_SECONDS)
             processes.stop()
     sys.exit(code)
 

@@ -16,7 +16,7 @@ from thinwire._client import Error
 
 POLL_SECONDS = 0.05  # the interval at which parents look at their processes
 
-_STOP_SECONDS = 15
+STOP_SECONDS = 10  # between SIGTERM and SIGKILL
 _TAIL_LINES = 5
 _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None).prctl  # found here, since a new child process should do as little as possible
@@ -93,17 +93,19 @@ class Processes:
         with self._lock:
             return list(self._tails[name])
 
-    def stop(self) -> None:
-        """Ends all processes, with SIGKILL if SIGTERM does not end them."""
-        for process in self._processes.values():
+    def stop(self, kind: str = "", seconds: float = STOP_SECONDS) -> None:
+        """Ends all processes whose names begin with KIND, with SIGKILL if SIGTERM does not end them within SECONDS."""
+        processes = [process for name, process in self._processes.items() if name.startswith(kind)]
+        for process in processes:
             if process.poll() is None:
                 process.terminate()
-        deadline = time.monotonic() + _STOP_SECONDS
-        for process in self._processes.values():
+        deadline = time.monotonic() + seconds
+        for process in processes:
             try:
                 process.wait(max(0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for reader in self._readers.values():
-            reader.join(1)
+        for name, reader in self._readers.items():
+            if name.startswith(kind):
+                reader.join(1)

@@ -85,9 +85,9 @@ class LaunchTestCase(unittest.TestCase):
         wait_until(lambda: not processes_of(self.folder), "processes remain")
         return process.returncode, output, errors
 
-    def start_training(self, start, **variables):
+    def start_training(self, start, step_seconds=0.01, **variables):
         """Starts the endless program, and returns the command when both workers train."""
-        process = start(self.program("worker.train(settings, 10**6, step_seconds=0.01)"), **variables)
+        process = start(self.program(f"worker.train(settings, 10**6, step_seconds={step_seconds})"), **variables)
         training = 0
         while training < 2:
             line = process.stdout.readline()
@@ -138,6 +138,16 @@ class LaunchTest(LaunchTestCase):
         self.assertEqual(set(self.servers()), {"0", "1"})
         process.kill()
         self.assertEqual(self.end_of(process)[0], -signal.SIGKILL)
+
+    def test_stopped_workers_push_their_residuals_before_the_servers_end(self):
+        process = self.start_training(lambda program: self.launch_two("--push", "topk", "--density", "0.01", program), step_seconds=0.5)
+        process.send_signal(signal.SIGTERM)  # while both compute a step
+        code, output, errors = self.end_of(process)
+        self.assertEqual(code, 128 + signal.SIGTERM, errors)
+        for number in range(2):
+            self.assertRegex(output, rf"worker {number}: thinwire: SIGTERM: worker {number} leaves before step \d+\n")
+        self.assertNotIn("residual", output)
+        self.assertNotIn("Error", output)
 
     def test_wrong_command_lines_have_one_clear_error(self):
         program = self.program("")
