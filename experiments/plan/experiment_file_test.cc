@@ -156,7 +156,7 @@ TEST(ExperimentFileTest, AnExperimentOfLossesHasNoAccuracies) {
       With("model: softmax", "model: torchscript model_file: \"m.pt\" loss: script");
   EXPECT_TRUE(Planned(script + "target_loss: 2").ok()) << Problem(script);
   EXPECT_EQ(Problem(script + "target_accuracy: 0.5"),
-            "studies/modes.textproto:35:1: target_accuracy: only valid with job.task.loss: "
+            "studies/modes.textproto:29:1: target_accuracy: only valid with job.task.loss: "
             "cross_entropy (got loss: script, whose tests have no accuracy)");
   EXPECT_THAT(Problem(script + "figure { y: accuracy }"),
               HasSubstr("figure[2].y: only valid with"));
