@@ -271,7 +271,7 @@ HeartbeatRequest ServerLink::MakeHeartbeat() const {
   request.set_epoch(epoch_.value);
   if (server_ == ServerId{0}) {
     parts_.deals.FillIn(request);
-    parts_.report.FillIn(request);
+    parts_.worker_news.FillIn(request);
   }
   return request;
 }
@@ -298,7 +298,7 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
   liveness_.CallAnswered(parts_.loop->Now());
   Confirm(sent);
   // Before the deals, with which a step can begin.
-  if (reply.has_checkpoint_step()) parts_.report.set_checkpoint_step(Step{reply.checkpoint_step()});
+  parts_.job_news.Add(server_, reply);
   if (server_ == ServerId{0}) {
     absl::Status dealt = parts_.deals.Add(reply);
     if (!dealt.ok()) return FailForDeals(dealt);
@@ -309,11 +309,6 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
     backoff_.Reset();
   }
   SendQueued();
-  if (reply.has_stop_step()) parts_.report.set_stop_step(Step{reply.stop_step()});
-  if (reply.has_evaluator()) parts_.report.set_evaluator(WorkerId{reply.evaluator()});
-  std::vector<WorkerId> live;
-  for (const uint32_t worker : reply.live()) live.push_back(WorkerId{worker});
-  parts_.report.set_live(server_, std::move(live));
 }
 
 void ServerLink::FailForDeals(const absl::Status& status) {
