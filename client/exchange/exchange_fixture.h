@@ -112,6 +112,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
   StepProgress progress_{partition_, options_.drain, clock_};
   StatusReport report_;
+  WorkerNews worker_news_;
+  JobNews job_news_;
   DealBook deals_;
   WireMeter meter_;
   const std::shared_ptr<Executor> loop_ = std::make_shared<ThreadExecutor>(clock_);
@@ -125,6 +127,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                 .meter = meter_,
                                 .listener = progress_,
                                 .report = report_,
+                                .worker_news = worker_news_,
+                                .job_news = job_news_,
                                 .deals = deals_};
   JoinRequest rejoin_;
   std::vector<std::unique_ptr<ServerLink>> links_;
