@@ -265,6 +265,7 @@ void VirtualWorker::SaveResiduals() {
   const client::WorkerFolder* const folder = core_->restored().folder();
   const auto residuals = core_->encoder().residuals();
   if (!residuals.ok()) return Fail(residuals.status());
+  if (absl::IsAborted(folder->CheckHeld())) return;  // a client logs that it has not saved
   absl::Status saved = client::WriteResiduals(folder->PathOf(step_), client::OwnerOf(options_),
                                               partition_, {core_->run(), step_}, *residuals);
   if (saved.ok()) saved = folder->RemoveOld();
