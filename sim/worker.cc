@@ -266,6 +266,7 @@ void VirtualWorker::SaveResiduals() {
   const client::WorkerFolder* const folder = core_->restored().folder();
   const auto residuals = core_->parts().encoder.residuals();
   if (!residuals.ok()) return Fail(residuals.status());
+  if (absl::IsAborted(folder->CheckHeld())) return;  // a client logs that it has not saved
   absl::Status saved =
       client::WriteResiduals(folder->PathOf(step_), client::OwnerOf(options_), partition_,
                              {core_->joined_run().run, step_}, *residuals);

@@ -68,7 +68,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                                     options_.heartbeat_interval, observer));
     }
   }
-  ~ExchangeFixture() override {
+  // Not in the destructor, which begins while tasks of the loop still call this observer.
+  void TearDown() override {
     loop_->Run([this] {
       pushes_.Stop();
       for (const auto& link : links_) link->Close();

@@ -85,8 +85,13 @@ absl::StatusOr<std::vector<ShardResidualsView>> StateSaver::CurrentResiduals() {
 absl::Status StateSaver::Write(const ResidualPoint& point,
                                std::span<const ShardResidualsView> residuals,
                                const WriteBeside& beside) const {
+  RETURN_IF_ERROR(folder()->CheckHeld());
   const std::string path = folder()->PathOf(point.step);
-  if (beside != nullptr) RETURN_IF_ERROR(beside(path));
+  if (beside != nullptr) {
+    RETURN_IF_ERROR(beside(path));
+    // The process may have been suspended meanwhile.
+    RETURN_IF_ERROR(folder()->CheckHeld());
+  }
   RETURN_IF_ERROR(
       WriteResiduals(path, OwnerOf(thread_.options), thread_.partition, point, residuals));
   return folder()->RemoveOld();
