@@ -71,7 +71,7 @@ void Client::BeginStep(Step step, uint32_t examples, float scale, float rate_fac
 
 template <typename Wait>
 auto Client::CountWait(int field_number, Wait wait) {
-  client::StatusReport& report = thread_.core->report();
+  client::StatusReport& report = thread_.core->parts().report;
   const absl::Time begin = thread_.threads.Now();
   report.BeginWait();
   auto result = wait();
@@ -122,7 +122,7 @@ absl::StatusOr<Step> Client::NextStep() {
   };
   ASSIGN_OR_RETURN(thread_.next, CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber, judged));
   thread_.step_is_partial = !thread_.progress.judged();
-  thread_.core->report().AskForEvaluator();
+  thread_.core->parts().worker_news.AskForEvaluator();
   return thread_.next;
 }
 
@@ -156,10 +156,12 @@ void Client::SetWaitCheck(std::function<bool()> goes_on) {
 
 void Client::Pause(absl::Duration duration) { thread_.stop->Wait(duration); }
 
-std::span<float> Client::replica(uint32_t tensor) { return thread_.core->replica().tensor(tensor); }
+std::span<float> Client::replica(uint32_t tensor) {
+  return thread_.core->parts().replica.tensor(tensor);
+}
 
-std::string Client::waiting() const { return thread_.core->report().waiting(); }
-std::vector<GroupCodec> Client::choices() const { return thread_.core->report().choices(); }
-WorkerCounters Client::counters() const { return thread_.core->report().counters(); }
+std::string Client::waiting() const { return thread_.core->parts().report.waiting(); }
+std::vector<GroupCodec> Client::choices() const { return thread_.core->parts().report.choices(); }
+WorkerCounters Client::counters() const { return thread_.core->parts().report.counters(); }
 
 }  // namespace thinwire

@@ -1250,11 +1250,12 @@ class StateTest : public RollbackTest {
     return absl::StrCat(dir_, "/worker-0/residuals-", step);
   }
   std::string LivePath() const { return dir_ + "/worker-0/live"; }
-  // Returns the names of the files in the worker's folder, except `live`.
+  // Returns the names of the files with saved states in the worker's folder.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(dir_ + "/worker-0")) {
-      if (entry.path() != LivePath()) names.push_back(entry.path().filename());
+      const std::string name = entry.path().filename();
+      if (absl::StartsWith(name, "residuals-")) names.push_back(name);
     }
     return names;
   }
@@ -1499,6 +1500,31 @@ TEST_F(StateTest, AStateIsWrittenInTheBackgroundAsItWasAtTheCall) {
   EXPECT_EQ(beside, PathOf(2));
   EXPECT_THAT(Names(), ElementsAre("residuals-2"));
   ExpectMass({0, 1}, masters, 2, nothing_);
+}
+
+// The earlier process has not heard yet that another one has its number.
+TEST_F(StateTest, AProcessThatHasLostItsNumberSavesNothing) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{2});
+  absl::Notification go_on;
+  ASSERT_TRUE(client_->state()
+                  .StartSave([&](const std::string&) {
+                    go_on.WaitForNotification();
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  std::unique_ptr<Client> earlier = std::move(client_);
+  for (const auto& server : servers_) server->set_incarnation(Incarnation{2});
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{3});
+  ASSERT_TRUE(client_->state().Save().ok());
+  go_on.Notify();
+  earlier->state().WaitForWrite();
+  EXPECT_EQ(earlier->state().Save(),
+            absl::AbortedError(dir_ + "/worker-0: another process has joined under this number"));
+  EXPECT_THAT(Names(), ElementsAre("residuals-3"));
+  EXPECT_TRUE(client_->state().Save().ok());
 }
 
 TEST_F(StateTest, AWriteThatFailsInTheBackgroundKeepsTheOlderStates) {

@@ -44,7 +44,7 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
   core_ = *std::move(core);
   if (task_.trial_steps > 0) trial_tests_.emplace(task_.trial_steps);
   for (uint32_t i = 0; i < task_.tensors.size(); ++i)
-    parameters_.push_back(core_->replica().tensor(i));
+    parameters_.push_back(core_->parts().replica.tensor(i));
 }
 
 VirtualWorker::~VirtualWorker() {
@@ -56,9 +56,9 @@ VirtualWorker::~VirtualWorker() {
 }
 
 void VirtualWorker::KeepResiduals() {
-  const auto residuals = core_->encoder().residuals();
+  const auto residuals = core_->parts().encoder.residuals();
   if (!residuals.ok()) return;
-  observer_.Keep(options_.worker, core_->incarnation(), pushed_until_,
+  observer_.Keep(options_.worker, core_->joined_run().incarnation, pushed_until_,
                  std::max(step_, pushed_until_.value_or(step_)), *residuals);
 }
 
@@ -128,7 +128,7 @@ void VirtualWorker::ContinueLater() {
 void VirtualWorker::Continue() {
   if (state_ != State::kTraining || computing_ || !TestTrial() || !IsDealt()) return;
   if (!Settle()) return;
-  if (core_->deals().retired()) return Leave();
+  if (core_->parts().deals.retired()) return Leave();
   over_ = IsOver();
   if (over_) {
     // Values that gTop-k did not select may not have come back yet.
@@ -162,28 +162,28 @@ absl::Status VirtualWorker::UseFastest() {
   if (task_.fastest.empty()) return absl::OkStatus();
   std::vector<std::optional<CodecSpec>> codecs(partition_.shard_count());
   if (!options_.arms.empty()) {
-    codecs = client::ShardSpecs(options_.arms, core_->arms(), partition_);
+    codecs = client::ShardSpecs(options_.arms, core_->joined_run().arms, partition_);
   }
   for (size_t s = 0; s < codecs.size(); ++s) {
     if (!codecs[s].has_value()) codecs[s] = task_.fastest[s];
   }
-  return core_->encoder().UseCodecs(std::move(codecs));
+  return core_->parts().encoder.UseCodecs(std::move(codecs));
 }
 
 std::optional<Step> VirtualWorker::trial() const {
-  const std::optional<Step> begin = core_ == nullptr ? std::nullopt : core_->trial();
+  const std::optional<Step> begin = core_ == nullptr ? std::nullopt : core_->joined_run().trial;
   return begin.has_value() && step_ < *begin + task_.trial_steps ? begin : std::nullopt;
 }
 
 bool VirtualWorker::TestTrial() {
-  const std::optional<Step> begin = core_->trial();
+  const std::optional<Step> begin = core_->joined_run().trial;
   if (!trial_tests_.has_value() || !begin.has_value() || tested_ == step_) return true;
   const Step end = sampler_.has_value() ? sampler_->EpochBegin(task_.data->epochs) : task_.last;
   if (!trial_tests_->IsDue(*begin, step_, end)) return true;
   if (std::ranges::find(missing_, true) != missing_.end()) return false;
   tested_ = step_;
   trial_tests_->Arrive(*begin, step_, time_.Now() - absl::UnixEpoch());
-  client::PushEncoder& encoder = core_->encoder();
+  client::PushEncoder& encoder = core_->parts().encoder;
   std::optional<double> error;
   if (step_ == *begin + task_.trial_steps && encoder.measures_errors()) {
     error = encoder.error().ratio();
@@ -196,14 +196,14 @@ bool VirtualWorker::TestTrial() {
     Fail(accuracy.status());
     return false;
   }
-  core_->report().AddTest(trial_tests_->MessageOf(step_, *accuracy, error, end));
+  core_->parts().worker_news.AddTest(trial_tests_->MessageOf(step_, *accuracy, error, end));
   core_->HeartbeatToLead();
   return true;
 }
 
 bool VirtualWorker::IsDealt() {
   if (!sampler_.has_value() && !trial_tests_.has_value()) return true;
-  client::DealBook& deals = core_->deals();
+  client::DealBook& deals = core_->parts().deals;
   if (!deals.Wait(step_, absl::ZeroDuration())) {
     if (std::exchange(asks_, true)) return false;
     core_->HeartbeatToLead();
@@ -225,30 +225,31 @@ bool VirtualWorker::IsDealt() {
 }
 
 void VirtualWorker::TellBegin() {
-  const auto residuals = core_->encoder().residuals();
+  const auto residuals = core_->parts().encoder.residuals();
   if (!residuals.ok()) return Fail(residuals.status());
   const bool has_residuals =
       std::ranges::any_of(*residuals, [](const auto& shard) { return client::HasValues(shard); });
   Tell(absl::StrCat("has joined at step ", step_.value, has_residuals ? " with residuals" : ""));
-  observer_.Begin(options_.worker, core_->incarnation(), *residuals);
+  observer_.Begin(options_.worker, core_->joined_run().incarnation, *residuals);
 }
 
 void VirtualWorker::TellState(bool with_replica) {
-  const auto residuals = core_->encoder().residuals();
+  const auto residuals = core_->parts().encoder.residuals();
   if (!residuals.ok()) return Fail(residuals.status());
   const std::vector<client::ShardResidualsView> unknown;
-  observer_.Check(options_.worker, core_->incarnation(), unjudged_count_ > 0 ? unknown : *residuals,
-                  core_->report().counters().lost_gtopk_returns(),
-                  with_replica ? &core_->replica() : nullptr);
+  observer_.Check(options_.worker, core_->joined_run().incarnation,
+                  unjudged_count_ > 0 ? unknown : *residuals,
+                  core_->parts().report.counters().lost_gtopk_returns(),
+                  with_replica ? &core_->parts().replica : nullptr);
 }
 
 bool VirtualWorker::SavesResiduals() const {
   return core_->restored().folder() != nullptr &&
-         (saves_ || core_->report().checkpoint_step() == step_);
+         (saves_ || core_->parts().job_news.checkpoint_step() == step_);
 }
 
 bool VirtualWorker::Settle() {
-  if (!IsOver() && !core_->deals().retired() && !SavesResiduals()) return true;
+  if (!IsOver() && !core_->parts().deals.retired() && !SavesResiduals()) return true;
   if (unjudged_count_ > 0) return false;
   const Step next = *core_->Settle();
   if (next == step_) return true;
@@ -263,13 +264,15 @@ void VirtualWorker::SaveResiduals() {
   if (!SavesResiduals() || unjudged_count_ > 0) return;
   saves_ = false;
   const client::WorkerFolder* const folder = core_->restored().folder();
-  const auto residuals = core_->encoder().residuals();
+  const auto residuals = core_->parts().encoder.residuals();
   if (!residuals.ok()) return Fail(residuals.status());
-  absl::Status saved = client::WriteResiduals(folder->PathOf(step_), client::OwnerOf(options_),
-                                              partition_, {core_->run(), step_}, *residuals);
+  if (absl::IsAborted(folder->CheckHeld())) return;  // a client logs that it has not saved
+  absl::Status saved =
+      client::WriteResiduals(folder->PathOf(step_), client::OwnerOf(options_), partition_,
+                             {core_->joined_run().run, step_}, *residuals);
   if (saved.ok()) saved = folder->RemoveOld();
   if (!saved.ok()) return Fail(std::move(saved));
-  observer_.Keep(options_.worker, core_->incarnation(), step_, step_, *residuals);
+  observer_.Keep(options_.worker, core_->joined_run().incarnation, step_, step_, *residuals);
 }
 
 void VirtualWorker::RestoreNewest() {
@@ -280,7 +283,7 @@ void VirtualWorker::RestoreNewest() {
   auto saved =
       client::ReadResiduals(folder->PathOf(steps->back()), client::OwnerOf(options_), partition_);
   if (!saved.ok()) return Fail(saved.status());
-  const absl::Status restored = core_->encoder().Restore(*std::move(saved));
+  const absl::Status restored = core_->parts().encoder.Restore(*std::move(saved));
   if (!restored.ok()) Fail(restored);
 }
 
@@ -298,7 +301,8 @@ void VirtualWorker::Compute() {
   if (sampler_.has_value()) pushed_[step_] = examples_;
   const absl::StatusOr<uint32_t> count = task_.gradient(StepNow(), *gradient);
   if (!count.ok()) return Fail(count.status());
-  if (*count > 0) observer_.AddProduced(options_.worker, core_->incarnation(), *gradient, *count);
+  if (*count > 0)
+    observer_.AddProduced(options_.worker, core_->joined_run().incarnation, *gradient, *count);
   core_->BeginStep(step_, *count, 1);
   for (uint32_t i = gradient->size(); i-- > 0;) core_->Ready(i, (*gradient)[i], gradient);
 }

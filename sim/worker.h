@@ -106,7 +106,7 @@ class VirtualWorker final : private client::StepListener {
   bool ended() const { return state_ == State::kFinished || state_ == State::kFailed; }
   Step step() const { return step_; }
   Incarnation incarnation() const {
-    return core_ == nullptr ? Incarnation{} : core_->incarnation();
+    return core_ == nullptr ? Incarnation{} : core_->joined_run().incarnation;
   }
   // Returns why the process failed. REQUIRES: state() is kFailed.
   const absl::Status& failure() const { return failure_; }
@@ -115,7 +115,7 @@ class VirtualWorker final : private client::StepListener {
   // Returns whether the process failed because another one has its number.
   bool lost_number() const;
   // Returns what the worker waits for, as text.
-  std::string waiting() const { return core_ == nullptr ? "" : core_->report().waiting(); }
+  std::string waiting() const { return core_ == nullptr ? "" : core_->parts().report.waiting(); }
 
  private:
   void OnShardExpected(ShardId shard) override { missing_[shard.value] = true; }

@@ -42,7 +42,21 @@ absl::Status ClientCore::Init() {
   RETURN_IF_ERROR(CheckOptions(options_));
   if (device_ != nullptr) RETURN_IF_ERROR(device_->Use());
   RETURN_IF_ERROR(MakeEncoder());
-  return MakeReplica();
+  RETURN_IF_ERROR(MakeReplica());
+  parts_.emplace(ExchangeParts{.options = options_,
+                               .partition = partition_,
+                               .transport = transport_,
+                               .loop = loop_,
+                               .replica = *replica_,
+                               .encoder = *encoder_,
+                               .tuner = tuner_.get(),
+                               .meter = tuner_ != nullptr ? tuner_->meter() : *meter_,
+                               .listener = listener_,
+                               .report = report_,
+                               .worker_news = worker_news_,
+                               .job_news = job_news_,
+                               .deals = deals_});
+  return absl::OkStatus();
 }
 
 absl::Status ClientCore::MakeEncoder() {
@@ -127,8 +141,8 @@ absl::StatusOr<JoinRequest> ClientCore::PrepareJoin(std::span<const std::span<co
   JoinRequest request = MakeJoinRequest(options_, partition_);
   request.set_initial_hash(HashTensors(initial));
   if (after_rollback) {
-    request.set_incarnation(incarnation_.value);
-    request.set_run(run_.value);
+    request.set_incarnation(joined_run_.incarnation.value);
+    request.set_run(joined_run_.run.value);
     request.set_had_begun(next_ > Step{});
   }
   return request;
@@ -139,10 +153,10 @@ absl::StatusOr<Step> ClientCore::OnJoined(const JoinRequest& request, bool after
   RETURN_IF_ERROR(replies.status());
   const JoinReply& lead = replies->front();
   report_.set_waiting("");
-  const bool returns = Incarnation{lead.incarnation()} == incarnation_;
+  const bool returns = Incarnation{lead.incarnation()} == joined_run_.incarnation;
   const Step first = returns ? ReturningStep(*replies) : StartingStep(*replies);
-  incarnation_ = Incarnation{lead.incarnation()};
-  run_ = RunId{lead.run()};
+  joined_run_.incarnation = Incarnation{lead.incarnation()};
+  joined_run_.run = RunId{lead.run()};
   if (absl::Status dealt = deals_.Reset(lead); !dealt.ok()) {
     return WithServerName(transport_, ServerId{0}, absl::InternalError(dealt.message()));
   }
@@ -152,25 +166,14 @@ absl::StatusOr<Step> ClientCore::OnJoined(const JoinRequest& request, bool after
     report_.Count(WorkerCounters::kDroppedResidualsFieldNumber, dropped);
   }
   RETURN_IF_ERROR(UseArms(lead));
-  exchange_ = std::make_unique<Exchange>(ExchangeParts{.options = options_,
-                                                       .partition = partition_,
-                                                       .transport = transport_,
-                                                       .loop = loop_,
-                                                       .replica = *replica_,
-                                                       .encoder = *encoder_,
-                                                       .tuner = tuner_.get(),
-                                                       .meter = meter(),
-                                                       .listener = listener_,
-                                                       .report = report_,
-                                                       .deals = deals_},
-                                         request, *replies);
+  exchange_ = std::make_unique<Exchange>(*parts_, request, *replies);
   exchange_->Start(first);
   return first;
 }
 
 absl::Status ClientCore::UseArms(const JoinReply& reply) {
-  report_.ClearTests();
-  trial_.reset();
+  worker_news_.ClearTests();
+  joined_run_.trial.reset();
   encoder_->MeasureErrors(false);
   if (options_.arms.empty()) return absl::OkStatus();
   const auto& candidates = reply.push_candidates();
@@ -182,24 +185,26 @@ absl::Status ClientCore::UseArms(const JoinReply& reply) {
                                          " numbers below ", options_.arms.size(), ", got [",
                                          absl::StrJoin(candidates, " "), "]")));
   }
-  if (reply.has_trial_step()) trial_ = Step{reply.trial_step()};
-  std::ranges::copy(candidates, arms_.begin());
-  LOG(INFO) << "pushed as " << ArmNames(options_.arms, arms_)
-            << (trial_.has_value() ? absl::StrCat(", in a trial from step ", trial_->value) : "");
-  return encoder_->UseCodecs(ShardSpecs(options_.arms, arms_, partition_));
+  if (reply.has_trial_step()) joined_run_.trial = Step{reply.trial_step()};
+  std::ranges::copy(candidates, joined_run_.arms.begin());
+  LOG(INFO) << "pushed as " << ArmNames(options_.arms, joined_run_.arms)
+            << (joined_run_.trial.has_value()
+                    ? absl::StrCat(", in a trial from step ", joined_run_.trial->value)
+                    : "");
+  return encoder_->UseCodecs(ShardSpecs(options_.arms, joined_run_.arms, partition_));
 }
 
 absl::Status ClientCore::RollBackTo(Step first) {
   report_.Count(WorkerCounters::kRollbacksFieldNumber);
   if (first < next_) report_.Count(WorkerCounters::kRepeatedStepsFieldNumber, next_ - first);
   report_.set_outage("");
-  report_.set_checkpoint_step(std::nullopt);
+  job_news_.ForgetCheckpoint();
   if (tuner_ != nullptr) tuner_->meter().Lost();
   return encoder_->DropBegun();
 }
 
 void ClientCore::Leave(bool finished, absl::Duration patience, LeaveDone done) {
-  if (incarnation_ == Incarnation{}) return done(absl::OkStatus());
+  if (joined_run_.incarnation == Incarnation{}) return done(absl::OkStatus());
   std::optional<ServerId> lost;
   if (exchange_ != nullptr) {
     exchange_->Stop();
@@ -211,8 +216,8 @@ void ClientCore::Leave(bool finished, absl::Duration patience, LeaveDone done) {
   }
   LeaveRequest request;
   request.set_worker(options_.worker.value);
-  request.set_incarnation(incarnation_.value);
-  request.set_run(run_.value);
+  request.set_incarnation(joined_run_.incarnation.value);
+  request.set_run(joined_run_.run.value);
   request.set_finished(finished);
   leaving_ = std::make_unique<Leaving>(transport_, loop_, patience, std::move(servers),
                                        std::move(request), std::move(done));

@@ -29,8 +29,11 @@
 #include "client/encode/wire_meter.h"
 #include "client/exchange/deal_book.h"
 #include "client/exchange/exchange.h"
+#include "client/exchange/exchange_parts.h"
+#include "client/exchange/job_news.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_listener.h"
+#include "client/exchange/worker_news.h"
 #include "client/options/client_options.h"
 #include "client/replica/replica.h"
 #include "client/transport/joining.h"
@@ -43,6 +46,16 @@
 #include "proto/control.pb.h"
 
 namespace thinwire::client {
+
+// What the lead's reply to the last Join said.
+struct JoinedRun {
+  Incarnation incarnation;  // 0 before the first Join
+  RunId run;
+  // The first step of the trial in which the present generation began (Trials::first_step).
+  std::optional<Step> trial;
+  // The candidates of push: adaptive with which the present generation pushes.
+  KindArms arms = {};
+};
 
 // Lives on the executor LOOP: only its tasks call the functions that are not marked
 // "Thread-safe".
@@ -86,23 +99,11 @@ class ClientCore {
   bool joined() const { return exchange_ != nullptr; }
   // Returns the exchange. REQUIRES: joined().
   const Exchange& exchange() const { return *exchange_; }
-  // Returns the incarnation, 0 before the first Join, and the run.
-  Incarnation incarnation() const { return incarnation_; }
-  RunId run() const { return run_; }
-  // Returns the first step of the trial in which the present generation began (Trials::first_step).
-  std::optional<Step> trial() const { return trial_; }
-  // Returns the candidates of push: adaptive with which the present generation pushes.
-  const KindArms& arms() const { return arms_; }
+  const JoinedRun& joined_run() const { return joined_run_; }
   const ResidualRestore& restored() const { return restore_; }
-
-  PushEncoder& encoder() { return *encoder_; }
-  WireMeter& meter() { return tuner_ != nullptr ? tuner_->meter() : *meter_; }
-  // Thread-safe: the parameters (Client::replica), and objects with locks of their own.
-  Replica& replica() { return *replica_; }
-  StatusReport& report() { return report_; }
-  const StatusReport& report() const { return report_; }
-  DealBook& deals() { return deals_; }
-  const DealBook& deals() const { return deals_; }
+  // Returns the objects that outlive an exchange. Thread-safe: the replica's parameters
+  // (Client::replica), `report`, `worker_news`, `job_news` and `deals`.
+  const ExchangeParts& parts() const { return *parts_; }
 
  private:
   ClientCore(const ClientOptions& options, const Partition& partition, Transport& transport,
@@ -129,21 +130,21 @@ class ClientCore {
   StepListener& listener_;
   const Device* const device_;
   StatusReport report_;
+  WorkerNews worker_news_;
+  JobNews job_news_;
   DealBook deals_;
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<CodecTuner> tuner_;  // null unless the client chooses codecs at run time
   std::unique_ptr<WireMeter> meter_;   // null if the tuner has the meter
   ResidualRestore restore_;            // has the memory of the encoder's residuals
   std::unique_ptr<PushEncoder> encoder_;
+  std::optional<const ExchangeParts> parts_;  // set by Init
   bool stopped_ = false;
   std::unique_ptr<Joining> joining_;  // null unless a Join is in progress
   std::unique_ptr<Leaving> leaving_;
   std::unique_ptr<Exchange> exchange_;
-  Incarnation incarnation_;  // 0 until the servers are joined
-  RunId run_;
+  JoinedRun joined_run_;
   Step next_;  // at the last rollback, the next step before it
-  std::optional<Step> trial_;
-  KindArms arms_ = {};
 };
 
 }  // namespace thinwire::client

@@ -21,7 +21,7 @@ absl::Status ResidualRestore::Open() {
   files_.clear();
   if (options_.state_dir.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(WorkerFolder folder, WorkerFolder::Open(options_.state_dir, options_.worker));
-  folder_ = std::make_unique<const WorkerFolder>(std::move(folder));
+  folder_ = std::make_unique<WorkerFolder>(std::move(folder));
   ASSIGN_OR_RETURN(const std::vector<Step> steps, folder_->Steps());
   for (const Step step : steps) {
     const std::string path = folder_->PathOf(step);
@@ -51,6 +51,11 @@ absl::Status ResidualRestore::Restore(std::span<const JoinReply> replies, Step f
                                       bool after_rollback, PushEncoder& encoder) {
   const RunId run{replies[0].run()};
   const Generation generation{replies[0].generation()};
+  if (folder_ != nullptr) {
+    RETURN_IF_ERROR(folder_->Take({.run = run,
+                                   .generation = generation,
+                                   .incarnation = Incarnation{replies[0].incarnation()}}));
+  }
   const std::vector<Step> next = NextSteps(replies, partition_.shard_count());
   LeftResiduals left;
   std::string left_text;

@@ -38,9 +38,10 @@ class ResidualRestore {
   // folder. Call before each Join, so that an unusable folder ends it before any server knows of
   // it. Errors: errors of the file system and of ReadResidualPoint.
   absl::Status Open();
-  // Restores the residuals that belong to the state of the servers into ENCODER, drops all others,
-  // and removes the saved states of later steps. FIRST: the worker's first step. Errors: errors of
-  // the file system, of ReadResiduals and of the encoder. REQUIRES: Open has succeeded.
+  // Takes the state folder, restores the residuals that belong to the state of the servers into
+  // ENCODER, drops all others, and removes the saved states of later steps. FIRST: the worker's
+  // first step. Errors: those of WorkerFolder::Take, of ReadResiduals and of the encoder; errors of
+  // the file system. REQUIRES: Open has succeeded.
   absl::Status Restore(std::span<const JoinReply> replies, Step first, bool after_rollback,
                        PushEncoder& encoder);
 
@@ -62,7 +63,7 @@ class ResidualRestore {
   const ClientOptions& options_;
   const Partition& partition_;
   std::unique_ptr<LiveResiduals> live_;  // null: the residuals end with the process
-  std::unique_ptr<const WorkerFolder> folder_;
+  std::unique_ptr<WorkerFolder> folder_;
   std::vector<SavedPoint> files_;  // ascending
   std::string text_;
   uint64_t dropped_count_ = 0;

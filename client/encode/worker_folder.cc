@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "client/encode/checked_file.h"
 #include "common/base/status_macros.h"
 
 namespace thinwire::client {
@@ -16,10 +17,15 @@ namespace {
 
 constexpr absl::string_view kPrefix = "residuals-";
 constexpr size_t kKeptSteps = 3;
+constexpr uint64_t kProcessMagic = 0x3130434f52505754;  // "TWPROC01"
 
 absl::Status ErrorAt(const std::string& path, const std::string& problem,
                      const std::error_code& error) {
   return absl::ErrnoToStatus(error.value(), absl::StrCat(path, ": ", problem));
+}
+
+absl::Status TakenError(const std::string& path) {
+  return absl::AbortedError(absl::StrCat(path, ": another process has joined under this number"));
 }
 
 }  // namespace
@@ -30,6 +36,43 @@ absl::StatusOr<WorkerFolder> WorkerFolder::Open(const std::string& state_dir, Wo
   std::filesystem::create_directories(folder.path_, error);
   if (error) return ErrorAt(folder.path_, "cannot create the folder", error);
   return folder;
+}
+
+absl::StatusOr<std::optional<WorkerFolder::Process>> WorkerFolder::ReadProcess() const {
+  absl::StatusOr<CheckedReader> file = CheckedReader::Open(ProcessPath());
+  if (absl::IsNotFound(file.status())) return std::nullopt;
+  RETURN_IF_ERROR(file.status());
+  uint64_t magic = 0;
+  Process process;
+  RETURN_IF_ERROR(file->Get(magic));
+  RETURN_IF_ERROR(file->Get(process.run.value));
+  RETURN_IF_ERROR(file->Get(process.generation.value));
+  RETURN_IF_ERROR(file->Get(process.incarnation.value));
+  RETURN_IF_ERROR(file->Finish());
+  if (magic == kProcessMagic) return process;
+  return absl::DataLossError(absl::StrCat(ProcessPath(), ": damaged (expected magic number ",
+                                          absl::Hex(kProcessMagic), ", got ", absl::Hex(magic),
+                                          ")"));
+}
+
+absl::Status WorkerFolder::Take(const Process& process) {
+  ASSIGN_OR_RETURN(const std::optional<Process> present, ReadProcess());
+  if (present.has_value() && present->run == process.run && process < *present) {
+    return TakenError(path_);
+  }
+  CheckedWriter file(ProcessPath());
+  file.Put(kProcessMagic);
+  file.Put(process.run.value);
+  file.Put(process.generation.value);
+  file.Put(process.incarnation.value);
+  RETURN_IF_ERROR(file.Commit());
+  process_ = process;
+  return RemoveIf([](const File& other) { return other.name.ends_with(".tmp"); });
+}
+
+absl::Status WorkerFolder::CheckHeld() const {
+  ASSIGN_OR_RETURN(const std::optional<Process> present, ReadProcess());
+  return present == process_ ? absl::OkStatus() : TakenError(path_);
 }
 
 std::string WorkerFolder::PathOf(Step step) const {
@@ -63,20 +106,20 @@ absl::StatusOr<std::vector<Step>> WorkerFolder::Steps() const {
 }
 
 absl::Status WorkerFolder::RemoveAbove(Step step) const {
-  return RemoveIf([step](Step other) { return other > step; });
+  return RemoveIf([step](const File& file) { return file.step > step; });
 }
 
 absl::Status WorkerFolder::RemoveOld() const {
   ASSIGN_OR_RETURN(const std::vector<Step> steps, Steps());
   if (steps.size() <= kKeptSteps) return absl::OkStatus();
   const Step oldest_kept = steps[steps.size() - kKeptSteps];
-  return RemoveIf([oldest_kept](Step step) { return step < oldest_kept; });
+  return RemoveIf([oldest_kept](const File& file) { return file.step < oldest_kept; });
 }
 
-absl::Status WorkerFolder::RemoveIf(absl::FunctionRef<bool(Step)> condition) const {
+absl::Status WorkerFolder::RemoveIf(absl::FunctionRef<bool(const File&)> condition) const {
   ASSIGN_OR_RETURN(const std::vector<File> files, Files());
   for (const File& file : files) {
-    if (!condition(file.step)) continue;
+    if (!condition(file)) continue;
     const std::string path = absl::StrCat(path_, "/", file.name);
     std::error_code error;
     std::filesystem::remove(path, error);

@@ -8,6 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/ids.h"
+#include "common/files/atomic_file.h"
+
 namespace thinwire::client {
 namespace {
 
@@ -63,6 +69,48 @@ TEST_F(WorkerFolderTest, StatesOfLaterStepsAreRemoved) {
   Write({"residuals-9", "residuals-10", "residuals-11", "residuals-11.loss_scale"});
   ASSERT_TRUE(folder_.RemoveAbove(Step{10}).ok());
   EXPECT_THAT(Names(), UnorderedElementsAre("residuals-9", "residuals-10"));
+}
+
+TEST_F(WorkerFolderTest, OnlyTheLatestProcessHoldsTheFolder) {
+  const auto take = [this](uint64_t run, uint64_t generation, uint64_t incarnation) {
+    WorkerFolder folder = folder_;
+    const absl::Status taken =
+        folder.Take({RunId{run}, Generation{generation}, Incarnation{incarnation}});
+    return taken.ok() ? absl::StatusOr<WorkerFolder>(folder) : taken;
+  };
+  const absl::Status lost = absl::AbortedError(
+      absl::StrCat(folder_.path(), ": another process has joined under this number"));
+  const WorkerFolder first = take(7, 1, 5).value();
+  EXPECT_TRUE(first.CheckHeld().ok());
+  const WorkerFolder second = take(7, 1, 6).value();
+  EXPECT_EQ(first.CheckHeld(), lost);
+  EXPECT_TRUE(second.CheckHeld().ok());
+  EXPECT_EQ(take(7, 1, 5).status(), lost);
+  EXPECT_TRUE(second.CheckHeld().ok()) << "a refused process changes nothing";
+  // The servers went back to a state that does not know incarnation 6.
+  EXPECT_TRUE(take(7, 2, 5).ok());
+  EXPECT_EQ(second.CheckHeld(), lost);
+  EXPECT_EQ(take(7, 1, 6).status(), lost);
+  EXPECT_TRUE(take(6, 1, 1).ok()) << "runs have no order";
+}
+
+TEST_F(WorkerFolderTest, TakingTheFolderEndsWritesThatHaveBegun) {
+  AtomicFile state(folder_.PathOf(Step{40}));
+  AtomicFile beside(folder_.PathOf(Step{40}) + ".loss_scale");
+  ASSERT_TRUE(state.status().ok() && beside.status().ok());
+  WorkerFolder later = folder_;
+  ASSERT_TRUE(later.Take({RunId{7}, Generation{1}, Incarnation{2}}).ok());
+  EXPECT_FALSE(state.Commit().ok());
+  EXPECT_FALSE(beside.Commit().ok());
+  EXPECT_THAT(Names(), ElementsAre("process"));
+}
+
+TEST_F(WorkerFolderTest, ADamagedProcessFileIsAnErrorWithItsPath) {
+  Write({"process"});
+  WorkerFolder folder = folder_;
+  const absl::Status status = folder.Take({RunId{7}, Generation{1}, Incarnation{2}});
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder_.path() + "/process: "));
 }
 
 TEST_F(WorkerFolderTest, AFolderThatCannotBeCreatedIsAnErrorWithItsPath) {

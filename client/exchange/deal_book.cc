@@ -57,7 +57,7 @@ absl::Status DealBook::Add(const HeartbeatReply& reply) {
 
 bool DealBook::Wait(Step step, absl::Duration timeout) const {
   const auto known = [this, step]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return Knows(step); };
-  absl::ReaderMutexLock lock(&mu_);
+  absl::MutexLock lock(&mu_);
   return mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
 }
 

@@ -68,7 +68,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                                     options_.heartbeat_interval, observer));
     }
   }
-  ~ExchangeFixture() override {
+  // Not in the destructor, which begins while tasks of the loop still call this observer.
+  void TearDown() override {
     loop_->Run([this] {
       pushes_.Stop();
       for (const auto& link : links_) link->Close();
@@ -112,6 +113,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
   StepProgress progress_{partition_, options_.drain, clock_};
   StatusReport report_;
+  WorkerNews worker_news_;
+  JobNews job_news_;
   DealBook deals_;
   WireMeter meter_;
   const std::shared_ptr<Executor> loop_ = std::make_shared<ThreadExecutor>(clock_);
@@ -125,6 +128,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                 .meter = meter_,
                                 .listener = progress_,
                                 .report = report_,
+                                .worker_news = worker_news_,
+                                .job_news = job_news_,
                                 .deals = deals_};
   JoinRequest rejoin_;
   std::vector<std::unique_ptr<ServerLink>> links_;

@@ -8,8 +8,10 @@
 #include "client/encode/push_encoder.h"
 #include "client/encode/wire_meter.h"
 #include "client/exchange/deal_book.h"
+#include "client/exchange/job_news.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_listener.h"
+#include "client/exchange/worker_news.h"
 #include "client/options/client_options.h"
 #include "client/replica/replica.h"
 #include "client/transport/transport.h"
@@ -30,6 +32,8 @@ struct ExchangeParts {
   WireMeter& meter;   // of TUNER, if there is one
   StepListener& listener;
   StatusReport& report;
+  WorkerNews& worker_news;
+  JobNews& job_news;
   DealBook& deals;
 };
 

@@ -67,6 +67,8 @@ class ExchangeTest : public ::testing::Test {
                                                          .meter = meter_,
                                                          .listener = progress_,
                                                          .report = report_,
+                                                         .worker_news = worker_news_,
+                                                         .job_news = job_news_,
                                                          .deals = deals_},
                                            request, replies);
     loop_->Run([this] { exchange_->Start(Step{0}); });
@@ -118,6 +120,8 @@ class ExchangeTest : public ::testing::Test {
   StepProgress progress_{partition_, absl::ZeroDuration(), clock_};
   WireMeter meter_;
   StatusReport report_;
+  WorkerNews worker_news_;
+  JobNews job_news_;
   DealBook deals_;
   const std::shared_ptr<Executor> loop_ = std::make_shared<ThreadExecutor>(clock_);
   std::unique_ptr<Exchange> exchange_;
@@ -127,7 +131,7 @@ TEST_F(ExchangeTest, StartRequestsTheParametersAndSendsHeartbeats) {
   Start();
   EXPECT_EQ(replica_.tensor(0)[0], 1.5f);
   for (const uint32_t s : {0u, 1u}) AwaitHeartbeat(s);
-  EXPECT_EQ(report_.live(), std::vector{WorkerId{2}});
+  EXPECT_EQ(job_news_.live(), std::vector{WorkerId{2}});
 }
 
 TEST_F(ExchangeTest, HeartbeatsAreAtMostAThirdOfALeaseApart) {

@@ -2,7 +2,6 @@
 
 #include <glog/logging.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,35 +11,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "client/transport/join_leave.h"
-#include "common/time/trace.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
-namespace {
-
-constexpr absl::Duration kLongestHeartbeatTimeout = absl::Seconds(2);
-
-// Measures the offset of a server's clock by a call that begins now.
-class ClockCall {
- public:
-  // TRACER may be null. It outlives the call.
-  ClockCall(Tracer* tracer, ServerId server)
-      : tracer_(tracer), server_(server), sent_(tracer == nullptr ? absl::Time() : tracer->Now()) {}
-
-  // The server has answered with the time of its clock; 0: it has stated none.
-  void Answered(int64_t unix_micros) const {
-    if (tracer_ == nullptr || unix_micros == 0) return;
-    tracer_->AddClockSample(absl::StrCat("server ", server_.value), sent_, tracer_->Now(),
-                            absl::FromUnixMicros(unix_micros));
-  }
-
- private:
-  Tracer* tracer_;
-  ServerId server_;
-  absl::Time sent_;
-};
-
-}  // namespace
 
 absl::Status FencedError(WorkerId worker) {
   return absl::AbortedError(
@@ -127,9 +100,13 @@ ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinRe
       by_round_(reply.by_round()),
       generation_{reply.generation()},
       epoch_{reply.epoch()},
-      heartbeat_interval_(heartbeat_interval),
-      heartbeat_timeout_(std::min(parts.options.silence, kLongestHeartbeatTimeout)),
       observer_(observer),
+      heartbeats_(
+          parts, server, heartbeat_interval, [this] { return MakeHeartbeat(); },
+          [this](absl::Time sent, const HeartbeatRequest& request,
+                 const absl::StatusOr<HeartbeatReply>& answer) {
+            OnHeartbeat(sent, request, answer);
+          }),
       queue_(parts.partition.ShardsOf(server), WorksAhead(parts.options)),
       liveness_(parts.options.silence, parts.loop->Now()),
       backoff_(parts.options.worker, server) {}
@@ -138,8 +115,8 @@ ServerLink::~ServerLink() { Close(); }
 
 void ServerLink::SendQueued() {
   if (!may_send()) return;
-  if (stream_ == nullptr) {
-    if (!queue_.has_unsent() && !stream_lost_) return;
+  if (!has_stream()) {
+    if (!queue_.has_unsent() && state_ == State::kIdle) return;
     OpenNewStream();
     // A worker that computes has nothing to send. It replaces a lost stream all the same, because a
     // server that accepts no stream counts as lost.
@@ -153,6 +130,7 @@ void ServerLink::SendQueued() {
 }
 
 void ServerLink::OpenNewStream() {
+  state_ = state_ == State::kIdle ? State::kOpen : State::kReopened;
   stream_ = std::make_unique<OpenStream>(*this, ++serial_);
   stream_->Open();
 }
@@ -181,13 +159,13 @@ ByteChain ServerLink::ToBytes(const WorkerFrame& frame) {
 }
 
 void ServerLink::OnWritten(uint64_t serial) {
-  if (closed_ || serial != serial_) return;
+  if (serial != serial_) return;
   liveness_.MessageAccepted(parts_.loop->Now());
   SendQueued();
 }
 
 void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
-  if (closed_ || serial != serial_) return;
+  if (serial != serial_) return;
   // Requests one more message, which arrives while the current message is decoded. Requests for
   // more messages could make the queue of received messages grow without limit.
   stream_->ReadNext();
@@ -200,7 +178,7 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   }
   if (!AcceptsGeneration(message->generation)) return;
   if (message->epoch != epoch_ || message->generation != generation_) return Rejoin();
-  stream_lost_ = false;
+  state_ = State::kOpen;
   backoff_.Reset();
   liveness_.MessageReceived(parts_.loop->Now());
   observer_.OnMessage(*this, *message);
@@ -234,8 +212,8 @@ void ServerLink::Adopt(Generation generation) {
 }
 
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
-  if (closed_ || serial != serial_) return;
-  const absl::Duration wait = stream_lost_ ? backoff_.Next() : absl::ZeroDuration();
+  if (serial != serial_) return;
+  const absl::Duration wait = state_ == State::kReopened ? backoff_.Next() : absl::ZeroDuration();
   LoseStream(status);
   if (absl::IsFailedPrecondition(status)) {
     // The server was started again, or another process has taken this worker's number. The reply to
@@ -249,7 +227,7 @@ void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
 }
 
 void ServerLink::LoseStream(const absl::Status& status) {
-  if (stream_ != nullptr) {
+  if (has_stream()) {
     parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
     if (const auto more = loss_lines_.Next(parts_.loop->Now())) {
       LOG(WARNING) << parts_.transport.NameOf(server_)
@@ -259,17 +237,17 @@ void ServerLink::LoseStream(const absl::Status& status) {
   }
   ++serial_;
   stream_.reset();
-  stream_lost_ = true;
+  state_ = State::kLost;
   parts_.meter.Lost();
   liveness_.StreamLost(parts_.loop->Now(), status);
   queue_.ResendUnanswered();
 }
 
 void ServerLink::ReopenAfter(absl::Duration wait) {
-  reopening_ = true;
+  state_ = State::kPausing;
   parts_.loop->PostAt(parts_.loop->Now() + wait, scope_.Bind([this, serial = serial_] {
-    if (serial != serial_) return;  // the wait has ended early
-    reopening_ = false;
+    if (serial != serial_ || state_ != State::kPausing) return;  // the wait has ended early
+    state_ = State::kLost;
     SendQueued();
   }));
 }
@@ -280,60 +258,27 @@ void ServerLink::Resume() {
 }
 
 void ServerLink::Close() {
-  closed_ = true;
+  state_ = State::kClosed;
+  ++serial_;
   stream_.reset();
+  heartbeats_.Stop();
 }
 
-void ServerLink::HeartbeatNow() {
-  if (heartbeat_pending_) {
-    heartbeat_wanted_ = true;
-  } else {
-    SendHeartbeat();
-  }
-}
-
-void ServerLink::SendHeartbeat() {
-  if (closed_) return;
-  ++heartbeat_count_;
-  heartbeat_pending_ = true;
+HeartbeatRequest ServerLink::MakeHeartbeat() const {
   HeartbeatRequest request;
   request.set_worker(parts_.options.worker.value);
   request.set_incarnation(incarnation_.value);
   request.set_epoch(epoch_.value);
   if (server_ == ServerId{0}) {
     parts_.deals.FillIn(request);
-    parts_.report.FillIn(request);
+    parts_.worker_news.FillIn(request);
   }
-  auto on_reply = scope_.Bind([this, sent = parts_.loop->Now(), request](const auto& reply) {
-    OnHeartbeat(sent, request, reply);
-  });
-  // The callback shares ownership of the loop, because the reply may arrive after the end of the
-  // link.
-  parts_.transport.Heartbeat(
-      server_, request, heartbeat_timeout_,
-      [loop = parts_.loop, on_reply,
-       clock = ClockCall(parts_.options.tracer, server_)](absl::StatusOr<HeartbeatReply> reply) {
-        if (reply.ok()) clock.Answered(reply->unix_micros());
-        loop->Post([on_reply, reply = std::move(reply)]() mutable { on_reply(reply); });
-      });
+  return request;
 }
 
 void ServerLink::OnHeartbeat(absl::Time sent, const HeartbeatRequest& request,
                              const absl::StatusOr<HeartbeatReply>& reply) {
-  if (closed_) return;
-  heartbeat_pending_ = false;
-  CheckHeartbeat(sent, request, reply);
-  if (std::exchange(heartbeat_wanted_, false)) return SendHeartbeat();
-  parts_.loop->PostAt(sent + heartbeat_interval_, scope_.Bind([this, count = heartbeat_count_] {
-    // HeartbeatNow may have sent the heartbeat already.
-    if (count == heartbeat_count_) SendHeartbeat();
-  }));
-}
-
-void ServerLink::CheckHeartbeat(absl::Time sent, const HeartbeatRequest& request,
-                                const absl::StatusOr<HeartbeatReply>& reply) {
   if (!reply.ok()) {
-    heartbeat_failed_ = true;
     liveness_.CallFailed(reply.status());
     if (!IsRetryable(reply.status())) {
       observer_.OnFailure(WithServerName(parts_.transport, server_, reply.status()));
@@ -353,22 +298,17 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
   liveness_.CallAnswered(parts_.loop->Now());
   Confirm(sent);
   // Before the deals, with which a step can begin.
-  if (reply.has_checkpoint_step()) parts_.report.set_checkpoint_step(Step{reply.checkpoint_step()});
+  parts_.job_news.Add(server_, reply);
   if (server_ == ServerId{0}) {
     absl::Status dealt = parts_.deals.Add(reply);
     if (!dealt.ok()) return FailForDeals(dealt);
   }
-  if (std::exchange(heartbeat_failed_, false)) {
+  if (heartbeats_.after_failure()) {
     // The server responds again, so a stream may succeed now.
-    reopening_ = false;
+    if (state_ == State::kPausing) state_ = State::kLost;
     backoff_.Reset();
   }
   SendQueued();
-  if (reply.has_stop_step()) parts_.report.set_stop_step(Step{reply.stop_step()});
-  if (reply.has_evaluator()) parts_.report.set_evaluator(WorkerId{reply.evaluator()});
-  std::vector<WorkerId> live;
-  for (const uint32_t worker : reply.live()) live.push_back(WorkerId{worker});
-  parts_.report.set_live(server_, std::move(live));
 }
 
 void ServerLink::FailForDeals(const absl::Status& status) {
@@ -382,12 +322,12 @@ void ServerLink::Confirm(absl::Time sent) {
 
 void ServerLink::Rejoin() {
   const absl::Time now = parts_.loop->Now();
-  if (!lost_since_.has_value()) {
+  if (state_ != State::kJoining && state_ != State::kAway) {
     lost_since_ = liveness_.last_sign();
     LoseStream(absl::UnavailableError("started again, no answer to Join yet"));
   }
   liveness_.CallAnswered(now);
-  if (std::exchange(joining_, true)) return;
+  if (std::exchange(state_, State::kJoining) == State::kJoining) return;
   auto on_reply = scope_.Bind([this, sent = now](const auto& reply) { OnJoined(sent, reply); });
   // The callback shares ownership of the loop, as that of a heartbeat.
   parts_.transport.Join(
@@ -398,8 +338,8 @@ void ServerLink::Rejoin() {
 }
 
 void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& reply) {
-  joining_ = false;
-  if (closed_) return;
+  if (state_ != State::kJoining) return;
+  state_ = State::kAway;
   if (!reply.ok()) return OnJoinError(reply.status());
   const Generation generation{reply->generation()};
   if (!AcceptsGeneration(generation)) return;
@@ -417,7 +357,7 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
   if (const auto more = return_lines_.Next(now)) {
     LOG(INFO) << parts_.transport.NameOf(server_)
               << absl::StrFormat(" came back after %.1f s",
-                                 absl::ToDoubleSeconds(now - *lost_since_))
+                                 absl::ToDoubleSeconds(now - lost_since_))
               << *more;
   }
   parts_.report.Count(WorkerCounters::kRejoinsFieldNumber);
@@ -432,9 +372,7 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
     }
   }
   epoch_ = Epoch{reply->epoch()};
-  lost_since_.reset();
-  heartbeat_failed_ = false;
-  reopening_ = false;
+  state_ = State::kLost;
   backoff_.Reset();
   liveness_.CallAnswered(now);
   Confirm(sent);

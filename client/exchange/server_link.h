@@ -4,40 +4,37 @@
 //
 //   SendQueue -> NextMessage -> stream -> server -> stream -> OnFrame -> Observer::OnMessage
 //
-// The link opens a stream when the queue has an entry to send. After the stream is lost, the link
-// sends all unanswered entries again over a new stream, or an empty message if there are none: the
-// message proves that the server accepts the stream. The link opens the new stream at once after
-// the first loss, and after a random wait (client/transport/backoff.h) after each further loss. A
-// received message proves that the stream works, so the next loss counts as the first again. At any
-// time, at most one message is being written and one more is ready to be written. One message is
-// decoded while the next one arrives.
+//            an entry is queued              a message arrives
+//   kIdle ----------------------> kOpen <------------------------ kReopened
+//                                   |                              |   ^
+//                          the stream ends                         |   | opens a stream, also
+//                                   v        the stream ends       |   | without entries
+//                               kPausing <-------------------------+   |
+//                                   | the wait is over, or a heartbeat |
+//                                   | is answered after failed ones    |
+//                                   +--------------> kLost ------------+
+//                                                      ^
+//   another epoch or generation --> kJoining ----------+  the server accepts the Join
+//                                       |     ^
+//                          the Join fails     the next heartbeat is answered
+//                                       v     |
+//                                        kAway
 //
-// A server that was started again has a new epoch, which a heartbeat's reply or a message shows.
-// The link then joins the server again, under the same incarnation and run. A server that has
-// recovered its state accepts the Join, and the link sends all unanswered entries again, with the
-// same payloads, under the new epoch. A server without its state refuses, which is a failure. A
-// server that continues from a checkpoint before this process's Join does not know the process: the
-// link joins the lead again, which announces the process to the server. After this and after any
-// other error of the Join, the next heartbeat's reply starts another Join. Heartbeats therefore
-// determine how soon the client returns to a server: a reply after failed heartbeats also ends the
-// random wait for the stream.
+// The wait is zero after the first loss, and random (client/transport/backoff.h) after the loss of
+// a reopened stream. The new stream begins with all unanswered entries, or with an empty message,
+// which proves that the server accepts the stream. After a suspension, and after FailedPrecondition
+// from the stream, the link sends nothing in any state before the server has answered a call.
+//
+// A server that was started again has a new epoch. If it has recovered its state, it accepts the
+// Join of the same incarnation and run, and gets the same payloads under the new epoch. A server
+// without its state refuses, which is a failure. A server that continues from a checkpoint before
+// this process's Join does not know the process: the lead, joined again, announces it.
 //
 // A server that has lost steps has a higher generation. In modes with rounds, all servers continue
 // from one earlier step, which the link reports as a rollback. In the other modes, the server
-// continues alone, and the link adopts its generation:
-//
-//   replica         reads all shards of the server in full
-//   reads           sent again
-//   unjudged pushes kept until the parameters of their steps arrive, and then sent; these parameters
-//                   show that the other workers have come back too, so the push is not too early
-//
-// The link uploads the initial values of a shard when the server asks for them.
-//
-// The heartbeats to the lead, server 0, state the deals that the worker knows, and bring new ones
-// (deal_book.h).
-//
-// Each link has at most one pending heartbeat, and a slow server does not delay the heartbeats to
-// other servers.
+// continues alone: the link adopts its generation, reads all its shards in full, and keeps unjudged
+// pushes until the parameters of their steps arrive. These show that the other workers have come
+// back too, so the push is not too early.
 #ifndef THINWIRE_CLIENT_EXCHANGE_SERVER_LINK_H_
 #define THINWIRE_CLIENT_EXCHANGE_SERVER_LINK_H_
 
@@ -49,6 +46,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/exchange/exchange_parts.h"
+#include "client/exchange/heartbeats.h"
 #include "client/exchange/send_queue.h"
 #include "client/exchange/server_liveness.h"
 #include "client/transport/backoff.h"
@@ -98,9 +96,9 @@ class ServerLink {
   ServerLiveness& liveness() { return liveness_; }
 
   // Starts the heartbeats.
-  void StartHeartbeats() { SendHeartbeat(); }
+  void StartHeartbeats() { heartbeats_.SendNow(); }
   // Sends the next heartbeat now, or as soon as the pending one is answered.
-  void HeartbeatNow();
+  void HeartbeatNow() { heartbeats_.SendNow(); }
   // Sends queued entries while the stream accepts messages.
   void SendQueued();
   // Call this after the client's own process was suspended. Restarts the measurement of silence,
@@ -112,10 +110,22 @@ class ServerLink {
 
  private:
   class OpenStream;
+  enum class State {
+    kIdle,      // no stream was needed yet
+    kOpen,      // there is a stream, and none was lost since the last received message
+    kReopened,  // there is a stream, which has brought no message since the loss
+    kPausing,   // the stream was lost; waits before it opens another one
+    kLost,      // the stream was lost; opens another one as soon as it may send
+    kJoining,   // the server has another epoch; a call of Join is pending
+    kAway,      // the server has another epoch; the last Join has failed
+    kClosed,    // after Close
+  };
 
+  bool has_stream() const { return state_ == State::kOpen || state_ == State::kReopened; }
   // Returns true if the link may open a stream and send entries.
   bool may_send() const {
-    return !closed_ && !reopening_ && !lost_since_.has_value() && !unconfirmed_since_.has_value();
+    return (has_stream() || state_ == State::kIdle || state_ == State::kLost) &&
+           !unconfirmed_since_.has_value();
   }
   void OpenNewStream();
   // Returns the next message; empty if no entry is unsent.
@@ -131,11 +141,9 @@ class ServerLink {
   void LoseStream(const absl::Status& status);
   void ReopenAfter(absl::Duration wait);
 
-  void SendHeartbeat();
+  HeartbeatRequest MakeHeartbeat() const;
   void OnHeartbeat(absl::Time sent, const HeartbeatRequest& request,
                    const absl::StatusOr<HeartbeatReply>& reply);
-  void CheckHeartbeat(absl::Time sent, const HeartbeatRequest& request,
-                      const absl::StatusOr<HeartbeatReply>& reply);
   void CheckReply(absl::Time sent, const HeartbeatReply& reply);
   // Fails because of a deal that is not valid.
   void FailForDeals(const absl::Status& status);
@@ -161,31 +169,21 @@ class ServerLink {
   const bool by_round_;
   Generation generation_;
   Epoch epoch_;
-  const absl::Duration heartbeat_interval_;
-  const absl::Duration heartbeat_timeout_;
-  uint64_t heartbeat_count_ = 0;  // number of heartbeats sent
-  bool heartbeat_pending_ = false;
-  bool heartbeat_wanted_ = false;  // another heartbeat follows the pending one at once
   Observer& observer_;
+  Heartbeats heartbeats_;
 
+  State state_ = State::kIdle;
   SendQueue queue_;
   ServerLiveness liveness_;
   uint64_t serial_ = 0;  // the current stream's number; events of earlier streams are ignored
-  std::unique_ptr<OpenStream> stream_;
-  bool closed_ = false;
-  bool stream_lost_ = false;  // true if a stream was lost since the last received message
-  bool reopening_ = false;    // true during the wait before a new stream is opened
+  std::unique_ptr<OpenStream> stream_;  // null unless has_stream()
   Backoff backoff_;
-  bool heartbeat_failed_ = false;  // the result of the last heartbeat
   // Set if the server may have been started again, or another process may have taken the worker's
   // number, until a heartbeat or Join sent after this time is answered.
   std::optional<absl::Time> unconfirmed_since_;
-  // The last sign of life of the server's former process; set until the link has joined the new
-  // process.
-  std::optional<absl::Time> lost_since_;
+  absl::Time lost_since_;  // in kJoining and kAway: the last sign of life of the former process
   LogLimit loss_lines_{10, absl::Seconds(10)};
   LogLimit return_lines_{10, absl::Seconds(10)};
-  bool joining_ = false;  // true while a call of Join is pending
   const TaskScope scope_;
 };
 

@@ -201,10 +201,10 @@ TEST_F(ServerLinkTest, ShardsWithoutValuesAreSeeded) {
 }
 
 TEST_F(ServerLinkTest, HeartbeatsOfTheLeadReportLiveWorkers) {
-  EXPECT_TRUE(report_.live().empty());
+  EXPECT_TRUE(job_news_.live().empty());
   loop_->Run([this] { links_[0]->StartHeartbeats(); });
-  while (report_.live().empty()) std::this_thread::yield();
-  EXPECT_EQ(report_.live(), std::vector{WorkerId{2}});
+  while (job_news_.live().empty()) std::this_thread::yield();
+  EXPECT_EQ(job_news_.live(), std::vector{WorkerId{2}});
 }
 
 TEST_F(ServerLinkTest, AServerThatKeptItsStateIsJoinedAgainAndGetsTheSamePushes) {
@@ -582,6 +582,8 @@ TEST_F(ServerLinkTest, AMalformedMessageIsAnErrorThatNamesTheServer) {
                                .meter = meter_,
                                .listener = progress_,
                                .report = report_,
+                               .worker_news = worker_news_,
+                               .job_news = job_news_,
                                .deals = deals_};
   FailureObserver observer;
   ServerLink link(parts, ServerId{0}, rejoin_, JoinReply(), absl::Seconds(1), observer);

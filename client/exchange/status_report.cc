@@ -1,7 +1,6 @@
 #include "client/exchange/status_report.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -64,41 +63,6 @@ void StatusReport::EndWait(absl::Duration time, int field_number) {
     field_number = WorkerCounters::kWaitWorkersMicrosFieldNumber;
   }
   counters_.Add(field_number, static_cast<uint64_t>(absl::ToInt64Microseconds(time)));
-}
-
-std::vector<WorkerId> StatusReport::LiveExcept(WorkerId worker) const {
-  absl::MutexLock lock(&mu_);
-  return LiveExceptLocked(worker);
-}
-
-bool StatusReport::WaitUntilAlone(WorkerId worker, uint32_t server_count,
-                                  absl::Duration timeout) const {
-  const auto alone = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return live_.size() == server_count && LiveExceptLocked(worker).empty();
-  };
-  absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(&alone), timeout);
-}
-
-bool StatusReport::WaitForLeadReports(uint64_t count, absl::Duration timeout) const {
-  const auto reported = [&]()
-                            ABSL_SHARED_LOCKS_REQUIRED(mu_) { return lead_report_count_ >= count; };
-  absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(&reported), timeout);
-}
-
-std::optional<Step> StatusReport::WaitForStopStep(absl::Duration timeout) const {
-  const auto known = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return stop_step_.has_value(); };
-  absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
-  return stop_step_;
-}
-
-std::vector<WorkerId> StatusReport::LiveExceptLocked(WorkerId worker) const {
-  std::set<WorkerId> others;
-  for (const auto& [server, live] : live_) others.insert(live.begin(), live.end());
-  others.erase(worker);
-  return {others.begin(), others.end()};
 }
 
 }  // namespace thinwire::client

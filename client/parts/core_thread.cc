@@ -57,7 +57,7 @@ absl::Status CoreThread::WaitUntil(absl::FunctionRef<bool(absl::Duration)> ready
 }
 
 void CoreThread::ReportStop(Step step) {
-  core->report().set_stops_before(step);
+  core->parts().worker_news.set_stops_before(step);
   loop->Post([this] { core->HeartbeatToLead(); });
 }
 

@@ -10,22 +10,22 @@ namespace thinwire::client {
 absl::StatusOr<std::vector<Deal>> Deals::Wait(Step step, size_t known) {
   ClientCore& core = *thread_.core;
   RETURN_IF_ERROR(thread_.WaitUntil(
-      [&](absl::Duration timeout) { return core.deals().Wait(step, timeout); }, "a heartbeat",
+      [&](absl::Duration timeout) { return core.parts().deals.Wait(step, timeout); }, "a heartbeat",
       [&] {
-        core.report().set_waiting(
+        core.parts().report.set_waiting(
             absl::StrCat("step ", step.value, ": waits for server 0 to deal it"));
         thread_.loop->Post([&core] { core.HeartbeatToLead(); });
       }));
-  core.report().set_waiting("");
-  return core.deals().DealsAfter(known);
+  core.parts().report.set_waiting("");
+  return core.parts().deals.DealsAfter(known);
 }
 
 bool Deals::IsDealt(Step step) const {
-  return thread_.core->deals().Wait(step, absl::ZeroDuration());
+  return thread_.core->parts().deals.Wait(step, absl::ZeroDuration());
 }
 
 void Deals::BeginEpoch(uint64_t epoch, Step begin) {
-  thread_.core->deals().BeginEpoch(epoch, begin);
+  thread_.core->parts().deals.BeginEpoch(epoch, begin);
 }
 
 }  // namespace thinwire::client

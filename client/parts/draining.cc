@@ -21,7 +21,7 @@ absl::StatusOr<std::optional<Step>> Draining::AwaitCommonStop(absl::Duration lon
   do {
     RETURN_IF_ERROR(thread_.progress.failure());
     thread_.ReportStop(thread_.next);
-    stop = thread_.core->report().WaitForStopStep(
+    stop = thread_.core->parts().job_news.WaitForStopStep(
         std::min(thread_.options.heartbeat_interval, end - thread_.threads.Now()));
   } while (!stop.has_value() && thread_.threads.Now() < end);
   if (stop.has_value()) thread_.progress.Drain();
@@ -32,8 +32,8 @@ absl::StatusOr<bool> Draining::Start(absl::Duration compute_time) {
   absl::StatusOr<double> norm;
   std::optional<double> goodput;
   thread_.loop->Run([&] {
-    norm = thread_.core->encoder().ResidualNorm();
-    goodput = thread_.core->meter().goodput();
+    norm = thread_.core->parts().encoder.ResidualNorm();
+    goodput = thread_.core->parts().meter.goodput();
   });
   RETURN_IF_ERROR(norm.status());
   if (*norm == 0 && !thread_.ReturnsPending()) return false;
@@ -44,7 +44,7 @@ absl::StatusOr<bool> Draining::Start(absl::Duration compute_time) {
   };
   if (!fits(sizeof(uint16_t))) return false;
   const CodecId codec = fits(sizeof(float)) ? CodecId::kFp32 : CodecId::kBf16;
-  thread_.loop->Run([&] { thread_.core->encoder().SendDense(codec); });
+  thread_.loop->Run([&] { thread_.core->parts().encoder.SendDense(codec); });
   thread_.progress.Drain();
   return true;
 }
@@ -54,10 +54,10 @@ absl::StatusOr<double> Draining::ResidualNorm() {
   absl::StatusOr<double> norm;
   thread_.loop->Run([&] {
     ClientCore& core = *thread_.core;
-    if (core.encoder().may_finish()) {
+    if (core.parts().encoder.may_finish()) {
       norm = absl::FailedPreconditionError("the last step is still being encoded");
     } else {
-      norm = core.encoder().ResidualNorm();
+      norm = core.parts().encoder.ResidualNorm();
     }
     if (norm.ok()) *norm += core.exchange().UnjudgedNorm();
   });

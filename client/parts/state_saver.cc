@@ -23,7 +23,9 @@ absl::Status StateSaver::Save(const WriteBeside& beside) {
   if (writer_ == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<ShardResidualsView> residuals, CurrentResiduals());
   absl::Status written;
-  writer_->Run([&] { written = Write({thread_.core->run(), thread_.next}, residuals, beside); });
+  writer_->Run([&] {
+    written = Write({thread_.core->joined_run().run, thread_.next}, residuals, beside);
+  });
   return written;
 }
 
@@ -36,7 +38,7 @@ absl::Status StateSaver::StartSave(WriteBeside beside) {
   }
   ASSIGN_OR_RETURN(const std::vector<ShardResidualsView> residuals, CurrentResiduals());
   const auto copy = std::make_shared<SavedResiduals>();
-  copy->point = {thread_.core->run(), thread_.next};
+  copy->point = {thread_.core->joined_run().run, thread_.next};
   for (const ShardResidualsView& shard : residuals) {
     copy->shards.push_back({.residual = {shard.residual.begin(), shard.residual.end()},
                             .momentum = {shard.momentum.begin(), shard.momentum.end()},
@@ -60,7 +62,7 @@ void StateSaver::WaitForWrite() {
 }
 
 bool StateSaver::IsDue() const {
-  return writer_ != nullptr && thread_.core->report().checkpoint_step() == thread_.next;
+  return writer_ != nullptr && thread_.core->parts().job_news.checkpoint_step() == thread_.next;
 }
 
 const WorkerFolder* StateSaver::folder() const { return thread_.core->restored().folder(); }
@@ -76,15 +78,20 @@ absl::StatusOr<std::vector<ShardResidualsView>> StateSaver::CurrentResiduals() {
   // values that gTop-k did not select. The event loop does not use the encoder again before the
   // next step begins.
   absl::StatusOr<std::vector<ShardResidualsView>> residuals;
-  thread_.loop->Run([&] { residuals = core.encoder().residuals(); });
+  thread_.loop->Run([&] { residuals = core.parts().encoder.residuals(); });
   return residuals;
 }
 
 absl::Status StateSaver::Write(const ResidualPoint& point,
                                std::span<const ShardResidualsView> residuals,
                                const WriteBeside& beside) const {
+  RETURN_IF_ERROR(folder()->CheckHeld());
   const std::string path = folder()->PathOf(point.step);
-  if (beside != nullptr) RETURN_IF_ERROR(beside(path));
+  if (beside != nullptr) {
+    RETURN_IF_ERROR(beside(path));
+    // The process may have been suspended meanwhile.
+    RETURN_IF_ERROR(folder()->CheckHeld());
+  }
   RETURN_IF_ERROR(
       WriteResiduals(path, OwnerOf(thread_.options), thread_.partition, point, residuals));
   return folder()->RemoveOld();

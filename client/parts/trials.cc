@@ -5,16 +5,16 @@
 
 namespace thinwire::client {
 
-std::optional<Step> Trials::first_step() const { return thread_.core->trial(); }
+std::optional<Step> Trials::first_step() const { return thread_.core->joined_run().trial; }
 
 void Trials::StartErrorMeasurement() {
-  thread_.loop->Run([this] { thread_.core->encoder().MeasureErrors(true); });
+  thread_.loop->Run([this] { thread_.core->parts().encoder.MeasureErrors(true); });
 }
 
 std::optional<double> Trials::StopErrorMeasurement() {
   std::optional<double> ratio;
   thread_.loop->Run([&] {
-    PushEncoder& encoder = thread_.core->encoder();
+    PushEncoder& encoder = thread_.core->parts().encoder;
     if (encoder.measures_errors()) ratio = encoder.error().ratio();
     encoder.MeasureErrors(false);
   });
@@ -22,7 +22,7 @@ std::optional<double> Trials::StopErrorMeasurement() {
 }
 
 void Trials::Report(const PrecisionTest& test) {
-  thread_.core->report().AddTest(test);
+  thread_.core->parts().worker_news.AddTest(test);
   thread_.loop->Post([this] { thread_.core->HeartbeatToLead(); });
 }
 

@@ -111,6 +111,11 @@ void FakeServer::set_generation(Generation generation) {
   generation_ = generation;
 }
 
+void FakeServer::set_incarnation(Incarnation incarnation) {
+  absl::MutexLock lock(&mu_);
+  incarnation_ = incarnation;
+}
+
 void FakeServer::FailJoins(std::deque<absl::Status> errors) {
   absl::MutexLock lock(&mu_);
   join_errors_ = std::move(errors);
@@ -305,7 +310,7 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
     return absl::FailedPreconditionError(absl::StrCat("server ", server_.value, " lost its state"));
   }
   JoinReply reply;
-  reply.set_incarnation(1);
+  reply.set_incarnation(incarnation_.value);
   reply.set_generation(generation_.value);
   reply.set_epoch(epoch_.value);
   reply.set_run(run_.value);

@@ -63,6 +63,8 @@ class FakeServer final : public InProcessServer {
   // The run and generation in all further replies and frames.
   void set_run(RunId run);
   void set_generation(Generation generation);
+  // The incarnation in all further replies to Join.
+  void set_incarnation(Incarnation incarnation);
   // Answers the next Joins with ERRORS, in order.
   void FailJoins(std::deque<absl::Status> errors);
   // While HOLD is true, calls of Join block.
@@ -146,6 +148,7 @@ class FakeServer final : public InProcessServer {
   Epoch epoch_ ABSL_GUARDED_BY(mu_) = Epoch{1};
   RunId run_ ABSL_GUARDED_BY(mu_) = RunId{1};
   Generation generation_ ABSL_GUARDED_BY(mu_) = Generation{1};
+  Incarnation incarnation_ ABSL_GUARDED_BY(mu_) = Incarnation{1};
   std::deque<absl::Status> join_errors_ ABSL_GUARDED_BY(mu_);
   bool hold_joins_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<JoinRequest> joins_ ABSL_GUARDED_BY(mu_);

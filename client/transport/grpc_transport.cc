@@ -158,6 +158,7 @@ class GrpcStream final : public FrameStream,
 struct GrpcTransport::Server {
   std::string address;
   std::shared_ptr<grpc::Channel> data;
+  std::unique_ptr<Control::Stub> masters;  // over `data`
   std::unique_ptr<Control::Stub> control;
 };
 
@@ -169,7 +170,7 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
       : transport_(transport), done_(std::move(done)), request_(request), size_(most_bytes) {
     SetTimeout(context_, timeout);
     transport_.BeginCall(&context_);
-    transport_.servers_[server.value]->control->async()->Masters(&context_, &request_, this);
+    transport_.servers_[server.value]->masters->async()->Masters(&context_, &request_, this);
     StartRead(&chunk_);
     StartCall();
   }
@@ -216,8 +217,10 @@ GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentia
     auto server = std::make_unique<Server>();
     server->address = std::move(addresses[s]);
     server->data = credentials.Connect(server->address, ServerId{s}, Arguments());
-    server->control =
-        Control::NewStub(credentials.Connect(server->address, ServerId{s}, Arguments()));
+    server->masters = Control::NewStub(server->data);
+    const auto control = credentials.Connect(server->address, ServerId{s}, Arguments());
+    server->control = Control::NewStub(control);
+    for (const auto& channel : {server->data, control}) channel->GetState(/*try_to_connect=*/true);
     servers_.push_back(std::move(server));
   }
 }

@@ -1,6 +1,7 @@
 // GrpcTransport: the Transport over gRPC, for one worker. It opens two connections per server, one
-// for the stream and one for control calls (Join, Leave, Heartbeat and Masters), so that a
-// heartbeat never waits for the transfer of a tensor.
+// for the stream and Masters, and one for Join, Leave and Heartbeat, so that a heartbeat never waits
+// for the transfer of a tensor. All connections are opened at once when the transport is made:
+// over a distance, each takes two round trips, and with TLS more.
 //
 // Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
@@ -34,7 +35,8 @@ namespace thinwire {
 // Thread-safe. A GrpcTransport must outlive its streams.
 class GrpcTransport final : public Transport {
  public:
-  // ADDRESSES: host:port of each server, in the order of the server numbers.
+  // Begins to connect to all servers. ADDRESSES: host:port of each server, in the order of the
+  // server numbers.
   explicit GrpcTransport(std::vector<std::string> addresses,
                          const Credentials& credentials = Credentials());
   // Cancels pending control calls and blocks until their callbacks have returned.

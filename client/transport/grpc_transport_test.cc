@@ -4,6 +4,10 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -256,6 +260,27 @@ TEST(GrpcTransportTest, AFailedConnectionIsReportedWithItsCauseOnly) {
   });
   answered.WaitForNotification();
   EXPECT_EQ(status, absl::UnavailableError("connection refused"));
+}
+
+// Without a call, a channel of gRPC does not connect.
+TEST(GrpcTransportTest, ConnectsToAllServersWhenItIsMade) {
+  int listeners[2];
+  std::vector<std::string> addresses;
+  for (int& listener : listeners) {
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(listen(listener, 8), 0);
+    ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    addresses.push_back(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)));
+  }
+  const GrpcTransport transport(addresses);
+  for (const int listener : listeners) {
+    pollfd ready = {.fd = listener, .events = POLLIN};
+    EXPECT_EQ(poll(&ready, 1, /*timeout=*/60'000), 1) << "no connection";
+    close(listener);
+  }
 }
 
 TEST(GrpcTransportTest, NamesContainTheAddress) {

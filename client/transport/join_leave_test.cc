@@ -131,6 +131,21 @@ TEST_F(JoinLeaveTest, RetryableErrorsAreRetried) {
               ElementsAre("join 0 as 0", "join 1 as 5", "join 1 as 5", "join 1 as 5"));
 }
 
+TEST_F(JoinLeaveTest, TheOtherServersAreCalledAtTheSameTime) {
+  script_.errors[1] = {absl::UnavailableError("refused")};
+  EXPECT_EQ(Join(3)->size(), 3u);
+  EXPECT_THAT(script_.calls,
+              ElementsAre("join 0 as 0", "join 1 as 5", "join 2 as 5", "join 1 as 5"));
+}
+
+TEST_F(JoinLeaveTest, ARefusalAlsoLeavesServersWhoseCallsArePending) {
+  script_.errors[1] = {absl::FailedPreconditionError("another model")};
+  EXPECT_EQ(Join(3).status(),
+            absl::FailedPreconditionError("server 1 (in process): another model"));
+  EXPECT_THAT(script_.calls,
+              ElementsAre("join 0 as 0", "join 1 as 5", "join 2 as 5", "leave 0", "leave 2"));
+}
+
 TEST_F(JoinLeaveTest, OtherErrorsEndTheJoinAtOnce) {
   script_.errors[1] = {absl::FailedPreconditionError("another model")};
   EXPECT_EQ(Join(2).status(),
@@ -247,6 +262,18 @@ TEST_F(JoinLeaveTest, AWaitForAServerIsReportedWithItsCause) {
               Contains("waiting for server 0 (in process): no answer yet; it waits for the "
                        "end of the lease of an earlier process of worker 0 if there was "
                        "one"));
+}
+
+TEST_F(JoinLeaveTest, AReportNamesAllServersThatAreAwaited) {
+  wait_.first_notice = absl::ZeroDuration();
+  wait_.notice_interval = absl::Milliseconds(1);
+  std::vector<std::string> reports;
+  wait_.report = [&](const std::string& text) { reports.push_back(text); };
+  script_.errors[1] = {absl::UnavailableError("refused")};
+  script_.errors[2] = {absl::UnavailableError("full")};
+  ASSERT_TRUE(Join(3).ok());
+  EXPECT_THAT(reports, Contains("waiting for server 1 (in process): refused; "
+                                "waiting for server 2 (in process): full"));
 }
 
 TEST_F(JoinLeaveTest, AQuickJoinReportsNoWait) {

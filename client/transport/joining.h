@@ -1,22 +1,21 @@
 // Joining: joins all servers of a job, with retries. A state machine on an executor: it never
 // blocks.
 //
-//             Start                        last server
-//               |                               |
-//               v   reply: next server          v
-//   +-----> calling <------+              done(replies)
-//   |         |   |        |
-//   |         |   +-----> pausing         the server is unreachable, or its generation is too low
-//   |         |
-//   |         | refused, Cancel, timeout, or a higher generation than the lead's
-//   |         v
-//   +----- leaving the servers joined so far -------> done(error)
-//    again at the lead
+//       Start
+//         v                  reply                       replies of all
+//   joining the lead ----------------> joining the others --------------> done(replies)
+//     ^   |                                  |
+//     |   | refused, Cancel, timeout         | the same, or a higher generation than the lead's
+//     |   v                                  v
+//     |   done(error) <------- leaving the servers joined so far
+//     |                                      |
+//     +--------------------------------------+ again at the lead
 //
 // In a job with rounds, servers that continue from an earlier step have a new, higher generation,
 // which the lead reaches first. A server with a lower generation than the lead is called again
 // until it has followed. If a server has a higher one, the calls begin again at the lead.
 //
+// The lead comes first, because it assigns the incarnation. The others are called at the same time.
 // A call that fails because the server is unreachable is retried after a random wait (backoff.h).
 #ifndef THINWIRE_CLIENT_TRANSPORT_JOINING_H_
 #define THINWIRE_CLIENT_TRANSPORT_JOINING_H_
@@ -24,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,25 +86,35 @@ class Joining {
   void Cancel();
 
  private:
-  enum class State { kNew, kCalling, kPausing, kLeaving, kDone };
+  enum class State { kNew, kJoining, kLeaving, kDone };
+  // The Join of one server in the present round.
+  struct Server {
+    Backoff backoff;
+    std::string problem;
+    bool calling = false;
+    // Of the present call or pause; the end of an earlier one is ignored. 0: there is none.
+    uint64_t serial = 0;
+    std::optional<JoinReply> reply;
+  };
 
-  ServerId server() const { return ServerId{static_cast<uint32_t>(replies_.size())}; }
+  // Returns the error after Cancel, with the name of the first server that is not joined.
   absl::Status Stopped() const;
   // Joins all servers, from the lead on.
   void StartRound();
-  // Joins server().
-  void StartServer();
-  void Call();
-  void OnReply(absl::StatusOr<JoinReply> reply);
-  void OnJoined(JoinReply reply);
-  // Calls the server again after a pause, or ends the round.
-  void RetryAfter(const absl::Status& status);
+  // Joins the servers from FIRST up to before END.
+  void StartServers(uint32_t first, uint32_t end);
+  void Call(uint32_t server);
+  void OnReply(uint32_t server, absl::StatusOr<JoinReply> reply);
+  void OnJoined(uint32_t server, JoinReply reply);
+  // Calls SERVER again after a pause, or ends the round.
+  void RetryAfter(uint32_t server, const absl::Status& status);
   // REASON: OK if the calls begin again because a server is ahead of the lead.
   void EndRound(absl::Status reason);
+  // Leaves the servers that are joined, or may be because their calls are pending.
   void LeaveThen(std::function<void()> then);
   void AfterRound(const absl::Status& reason);
   void Finish(absl::StatusOr<std::vector<JoinReply>> result);
-  // Reports the present problem when it is time.
+  // Reports the present problems when it is time.
   void Notice();
   void ScheduleNotice();
 
@@ -118,15 +128,13 @@ class Joining {
   State state_ = State::kNew;
   bool cancelled_ = false;
   // Of the present round:
-  JoinRequest call_;                // with the incarnation and the run of the lead's reply
-  std::vector<JoinReply> replies_;  // of the servers that are joined
-  bool was_behind_ = false;         // a server had a lower generation at first
-  // Of the present server:
-  Backoff backoff_;
-  absl::Time begin_;
+  JoinRequest call_;             // with the incarnation and the run of the lead's reply
+  std::vector<Server> servers_;  // indexed by server number
+  bool was_behind_ = false;      // a server had a lower generation at first
+  absl::Time begin_;             // when the last servers were called for the first time
   absl::Time next_notice_;
-  std::string problem_;
-  uint64_t serial_ = 0;  // of the present call or pause; the end of an earlier one is ignored
+  std::optional<TaskScope> notices_;  // of the tasks that report problems
+  uint64_t serial_ = 0;               // the largest Server::serial so far
   std::unique_ptr<Leaving> leaving_;
   TaskScope scope_;
 };

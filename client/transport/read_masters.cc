@@ -31,38 +31,64 @@ uint64_t MostBytes(const Partition& partition, ServerId server) {
   return 2 * bytes + (1 << 20);
 }
 
-// Calls SERVER once and blocks until the reply arrives or STOP is set.
-absl::StatusOr<Chunks> Call(Transport& transport, const std::shared_ptr<StopSignal>& stop,
-                            ServerId server, const MastersRequest& request, uint64_t most_bytes,
-                            absl::Duration timeout) {
-  // The transport may set the answer after this function has returned, if the wait was stopped.
-  const auto answer = std::make_shared<std::optional<absl::StatusOr<Chunks>>>();
-  transport.Masters(server, request, most_bytes, timeout,
-                    [stop, answer](absl::StatusOr<Chunks> reply) {
-                      stop->Update([&] { *answer = std::move(reply); });
-                    });
-  const bool answered =
-      stop->WaitUntil([&] { return answer->has_value(); }, absl::InfiniteDuration());
-  if (!answered) return absl::CancelledError("stopped while reading the parameters");
-  return std::move(**answer);
-}
+// One call, whose reply the transport may set after the wait for it was stopped.
+using Pending = std::shared_ptr<std::optional<absl::StatusOr<Chunks>>>;
 
-// Calls SERVER until it replies, an error is final, or PATIENCE has passed.
-absl::StatusOr<Chunks> CallAgain(Transport& transport, Clock& clock,
-                                 const std::shared_ptr<StopSignal>& stop, absl::Duration patience,
-                                 ServerId server, const MastersRequest& request,
-                                 uint64_t most_bytes, absl::Duration timeout) {
-  const absl::Time end = clock.Now() + patience;
-  Backoff backoff(WorkerId{0}, server);
-  while (true) {
-    absl::StatusOr<Chunks> chunks = Call(transport, stop, server, request, most_bytes, timeout);
-    if (chunks.ok()) return chunks;
-    const absl::Status status = WithServerName(transport, server, chunks.status());
-    const absl::Duration pause = backoff.Next();
-    if (!IsRetryable(status) || stop->is_set() || clock.Now() + pause >= end) return status;
-    stop->Wait(pause);
+// Reads the masters of one server.
+class ServerRead {
+ public:
+  // Calls SERVER. TRANSPORT and REQUEST must outlive this object.
+  ServerRead(Transport& transport, const std::shared_ptr<StopSignal>& stop, ServerId server,
+             const MastersRequest& request, uint64_t most_bytes, absl::Duration timeout)
+      : transport_(transport),
+        stop_(stop),
+        server_(server),
+        request_(request),
+        most_bytes_(most_bytes),
+        timeout_(timeout) {
+    Call();
   }
-}
+
+  // Blocks until the server has replied, an error is final, or STOP is set. Calls an unreachable
+  // server again until PATIENCE has passed.
+  absl::StatusOr<Chunks> Wait(Clock& clock, absl::Duration patience) {
+    const absl::Time end = clock.Now() + patience;
+    Backoff backoff(WorkerId{0}, server_);
+    while (true) {
+      const bool answered =
+          stop_->WaitUntil([&] { return pending_->has_value(); }, absl::InfiniteDuration());
+      if (!answered) {
+        return WithServerName(transport_, server_,
+                              absl::CancelledError("stopped while reading the parameters"));
+      }
+      absl::StatusOr<Chunks> chunks = std::move(**pending_);
+      if (chunks.ok()) return chunks;
+      const absl::Duration pause = backoff.Next();
+      if (!IsRetryable(chunks.status()) || stop_->is_set() || clock.Now() + pause >= end) {
+        return WithServerName(transport_, server_, chunks.status());
+      }
+      stop_->Wait(pause);
+      Call();
+    }
+  }
+
+ private:
+  void Call() {
+    pending_ = std::make_shared<std::optional<absl::StatusOr<Chunks>>>();
+    transport_.Masters(server_, request_, most_bytes_, timeout_,
+                       [stop = stop_, pending = pending_](absl::StatusOr<Chunks> reply) {
+                         stop->Update([&] { *pending = std::move(reply); });
+                       });
+  }
+
+  Transport& transport_;
+  const std::shared_ptr<StopSignal> stop_;
+  const ServerId server_;
+  const MastersRequest& request_;
+  const uint64_t most_bytes_;
+  const absl::Duration timeout_;
+  Pending pending_;
+};
 
 }  // namespace
 
@@ -126,22 +152,21 @@ absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport
                                                             absl::Duration patience,
                                                             const Partition& partition,
                                                             const MastersRequest& request) {
-  MastersAssembly assembly(partition);
+  const double all_bytes = static_cast<double>(partition.value_count() * sizeof(float));
+  const absl::Duration timeout = patience + absl::Seconds(all_bytes / kLeastBytesPerSecond);
+  std::map<ServerId, ServerRead> reads;
   for (uint32_t s = 0; s < partition.server_count(); ++s) {
-    uint64_t value_count = 0;
-    for (const ShardId shard : partition.ShardsOf(ServerId{s})) {
-      value_count += partition.value_count(shard);
-    }
-    if (value_count == 0) continue;
-    const absl::Duration timeout =
-        patience +
-        absl::Seconds(static_cast<double>(value_count * sizeof(float)) / kLeastBytesPerSecond);
-    ASSIGN_OR_RETURN(const Chunks chunks,
-                     CallAgain(transport, clock, stop, patience, ServerId{s}, request,
-                               MostBytes(partition, ServerId{s}), timeout));
+    const ServerId server{s};
+    if (partition.ShardsOf(server).empty()) continue;
+    reads.try_emplace(server, transport, stop, server, request, MostBytes(partition, server),
+                      timeout);
+  }
+  MastersAssembly assembly(partition);
+  for (auto& [server, read] : reads) {
+    ASSIGN_OR_RETURN(const Chunks chunks, read.Wait(clock, patience));
     for (const MastersChunk& chunk : chunks) {
       const absl::Status added = assembly.Add(chunk);
-      if (!added.ok()) return WithServerName(transport, ServerId{s}, added);
+      if (!added.ok()) return WithServerName(transport, server, added);
     }
   }
   return assembly.Finish();

@@ -46,7 +46,7 @@ class MastersAssembly {
   std::vector<std::map<uint64_t, uint64_t>> arrived_;
 };
 
-// Reads the masters of one server after another, or their averages if REQUEST asks for them.
+// Reads the masters of all servers at the same time, or their averages if REQUEST asks for them.
 // Returns the values of each tensor, row-major. Calls an unreachable server again until PATIENCE
 // has passed. Errors: the error of the first server that could not be read, with its name; those of
 // MastersAssembly; Cancelled if STOP is set.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "client/testing/in_process_transport.h"
 
 namespace thinwire::client {
@@ -24,7 +25,7 @@ MastersChunk Chunk(const std::string& tensor, uint64_t offset, const std::vector
   return chunk;
 }
 
-// A server that answers the calls of Masters with prepared replies, in order.
+// A server that answers the calls of Masters with prepared replies, in order, and then with errors.
 class ScriptedMasters final : public InProcessServer {
  public:
   void Opened(uint64_t, Peer) override {}
@@ -37,6 +38,7 @@ class ScriptedMasters final : public InProcessServer {
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest&) override { return LeaveReply(); }
   absl::StatusOr<std::vector<MastersChunk>> Masters(const MastersRequest&) override {
     ++call_count;
+    if (replies.empty()) return absl::UnavailableError("no reply is prepared");
     const auto reply = replies.front();
     replies.pop_front();
     return reply;
@@ -81,6 +83,16 @@ TEST_F(ReadMastersTest, AFinalErrorNamesTheServer) {
   EXPECT_EQ(Read().status(),
             absl::FailedPreconditionError("server 0 (in process): shard 1: has no values yet"));
   EXPECT_EQ(servers_[0].call_count, 1);
+}
+
+TEST_F(ReadMastersTest, AllServersAreCalledAtTheSameTime) {
+  servers_[0].replies = {absl::FailedPreconditionError("has no values yet")};
+  EXPECT_FALSE(Read().ok());
+  absl::Notification left;  // the transport makes this call after the pending ones
+  transport_.Leave(ServerId{1}, LeaveRequest(), absl::Minutes(1),
+                   [&](const absl::StatusOr<LeaveReply>&) { left.Notify(); });
+  left.WaitForNotification();
+  EXPECT_EQ(servers_[1].call_count, 1);
 }
 
 TEST_F(ReadMastersTest, WithoutPatienceAServerIsCalledOnce) {

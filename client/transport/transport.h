@@ -4,8 +4,8 @@
 //
 // A stream transfers whole frames in both directions, in order. Each direction has flow control:
 // the caller may write the next frame only after OnWritten, and receives the next frame only after
-// ReadNext. Control calls (Join, Leave, Heartbeat and Masters) do not share a connection with a
-// stream, so a heartbeat never waits for the transfer of a tensor.
+// ReadNext. Join, Leave and Heartbeat do not share a connection with a stream or with Masters, so a
+// heartbeat never waits for the transfer of a tensor.
 #ifndef THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 

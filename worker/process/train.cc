@@ -90,6 +90,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
   const TaskSpec& task = setup.spec.task;
   UseThreads(task.threads);
   ASSIGN_OR_RETURN(const TrainingDevice device, OpenDevice(task));
+  // Connects while the data are loaded.
+  GrpcTransport transport(setup.addresses, setup.credentials);
   ASSIGN_OR_RETURN(const Datasets datasets, LoadDatasets(task));
   const Dataset& examples = datasets.train;
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, MakeModel(task, FormOf(examples)));
@@ -110,7 +112,6 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
   options.tracer = tracer;
   options.data_hash = ContentHash(datasets);
   ASSIGN_OR_RETURN(options.model_file_hash, FileHash(task.model_file));
-  GrpcTransport transport(setup.addresses, setup.credentials);
   HugePageArena arena;
   options.memory = &arena;
   ASSIGN_OR_RETURN(
