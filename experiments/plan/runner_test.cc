@@ -61,6 +61,7 @@ class RunnerTest : public ::testing::Test {
           RunResult::Point& point = *result.add_point();
           point.set_seconds(1.0 / 3);
           point.set_test_accuracy(0.75);
+          point.set_test_loss(0.5);
           if (spec.job.task.seed == 1) point.set_noise_scale(400);
           return result;
         },
@@ -87,12 +88,12 @@ TEST_F(RunnerTest, TheTablesHaveTheRunsInTheirOrder) {
   EXPECT_EQ(ReadFile(Folder("out/runs.csv")),
             "run,workers,seed,seconds,median_step_seconds,steps,updates,examples,push_bytes,"
             "pull_bytes,busy,test_accuracy,test_loss,late_pushes,dropped_pushes,parameters_crc\n"
-            "0,two,1,2.1,0,7,0,0,0,0,0,0.75,0,0,0,000000ab\n"
-            "1,two,2,2.2,0,7,0,0,0,0,0,0.75,0,0,0,000000ab\n"
-            "2,three,1,3.1,0,7,0,0,0,0,0,0.75,0,0,0,000000ab\n"
-            "3,three,2,3.2,0,7,0,0,0,0,0,0.75,0,0,0,000000ab\n");
+            "0,two,1,2.1,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n"
+            "1,two,2,2.2,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n"
+            "2,three,1,3.1,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n"
+            "3,three,2,3.2,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n");
   EXPECT_THAT(ReadFile(Folder("out/curves.csv")),
-              HasSubstr("\n0,0.3333333333333333,0,0,0,0,0,0,0,0.75,400\n1,"));
+              HasSubstr("\n0,0.3333333333333333,0,0,0,0,0,0,0.5,0.75,400\n1,"));
   EXPECT_THAT(ReadFile(Folder("out/curves.csv")), HasSubstr(",0.75,\n2,"));
   EXPECT_THAT(ReadFile(Folder("out/staleness.csv")), HasSubstr("\n0,18,15\n0,19,8\n1,0,1\n"));
   EXPECT_EQ(ReadFile(Folder("out/value_age.csv")), "run,age,values\n0,3,4\n1,3,4\n2,3,4\n3,3,4\n");
@@ -102,7 +103,7 @@ TEST_F(RunnerTest, TheDescriptionHasAxesAndFigures) {
   ASSERT_TRUE(Run(Folder("out")).ok());
   EXPECT_EQ(nlohmann::json::parse(ReadFile(Folder("out/experiment.json"))),
             nlohmann::json::parse(R"({"name": "small", "title": "A title", "question": "",
-              "target_accuracy": 0.0,
+              "quality": "accuracy", "target_accuracy": 0.0, "target_loss": 0.0,
               "axes": [{"name": "workers", "settings": ["two", "three"]}],
               "figures": [{"kind": "table", "title": "All"}], "claims": []})"));
 }
