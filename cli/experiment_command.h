@@ -53,9 +53,9 @@ std::vector<std::string> LaboratoryCommand(const ExperimentCommand& command,
 // be started: kUnavailable.
 ExitCode RunExperiment(const ExperimentCommand& command, Console& console, std::ostream& out);
 
-// Returns a table of the cases that both folders have: step time and test accuracy (or loss) of both, as
-// means over the seeds, and the number of seeds with equal final parameters. Errors: NotFound or
-// InvalidArgument for a missing or wrong runs.csv.
+// Returns a table of the cases that both folders have: step time and test accuracy of both, as
+// means over the seeds, and the number of seeds with equal final parameters. Without accuracies, the
+// table has the test losses. Errors: NotFound or InvalidArgument for a missing or wrong runs.csv.
 absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
                                         const std::string& real_dir);
 

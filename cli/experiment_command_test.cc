@@ -111,11 +111,11 @@ TEST_F(CompareTest, FoldersOfOtherExperimentsAreRefused) {
                               .status()
                               .message()),
               HasSubstr("bad/runs.csv:2: wrong row (expected 7 values, got \"0,a,b\")"));
-  EXPECT_THAT(
-      std::string(CompareRuns(simulated, Folder("none", std::string(kHeader) + "0,ssp,1,1,1,1,0a\n"))
-                      .status()
-                      .message()),
-      HasSubstr("no case of"));
+  EXPECT_THAT(std::string(CompareRuns(simulated,
+                                      Folder("none", std::string(kHeader) + "0,ssp,1,1,1,1,0a\n"))
+                              .status()
+                              .message()),
+              HasSubstr("no case of"));
 }
 
 }  // namespace

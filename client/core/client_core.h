@@ -47,7 +47,7 @@
 
 namespace thinwire::client {
 
-// What the lead's reply to the last Join said.
+// The run as the lead described it in its reply to the last Join.
 struct JoinedRun {
   Incarnation incarnation;  // 0 before the first Join
   RunId run;

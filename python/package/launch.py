@@ -11,7 +11,6 @@ Ctrl-C.
 
 import argparse
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from thinwire import _client
-from thinwire.processes import POLL_SECONDS, STOP_SECONDS, Processes, end_text, server_program
+from thinwire.processes import POLL_SECONDS, STOP_SECONDS, Processes, end_text, number_in, server_program
 
 _JOB_FILE = "job.textproto"
 _ADDRESSES_FILE = "addresses"
@@ -135,9 +134,7 @@ def _drain_seconds(job_file: str) -> int:
     if not os.path.exists(job_file):
         return 0
     with open(job_file, encoding="utf-8") as file:
-        found = re.search(r"^ *drain_seconds: (\d+)$", file.read(), re.MULTILINE)
-    assert found is not None, "job_text() writes all fields"
-    return int(found.group(1))
+        return number_in(file.read(), "drain_seconds")
 
 
 def main() -> None:

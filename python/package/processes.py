@@ -4,6 +4,7 @@ import collections
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,13 @@ def server_program() -> str:
     if found is None:
         raise Error("servers: no server program (expected bazel-bin/server/server or thinwire-server, got none)")
     return found
+
+
+def number_in(job: str, name: str) -> int:
+    """Returns the value of the whole number NAME in the text JOB of a job, which has all fields, as _client.job_text writes it."""
+    found = re.search(rf"^ *{name}: (\d+)$", job, re.MULTILINE)
+    assert found is not None, "job_text() writes all fields"
+    return int(found.group(1))
 
 
 def end_text(code: int) -> str:

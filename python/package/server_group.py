@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from thinwire._client import Error
-from thinwire.processes import POLL_SECONDS, Processes, end_text, server_program
+from thinwire.processes import POLL_SECONDS, Processes, end_text, number_in, server_program
 
 
 class _Group:
@@ -91,16 +91,13 @@ def main() -> None:
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
     job = sys.stdin.read()
-    found = re.search(r"^servers: (\d+)$", job, re.MULTILINE)
-    assert found is not None, "job_text() writes all fields"
-    count = int(found.group(1))
     group = _Group(arguments)
     with tempfile.TemporaryDirectory() as folder:
         job_file = os.path.join(folder, "job.textproto")
         with open(job_file, "w", encoding="utf-8") as file:
             file.write(job)
         try:
-            print(json.dumps({"ports": group.start(job_file, count)}), flush=True)
+            print(json.dumps({"ports": group.start(job_file, number_in(job, "servers"))}), flush=True)
             group.watch()
         except Error as error:
             print(json.dumps({"error": str(error)}), flush=True)

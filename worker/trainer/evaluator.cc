@@ -56,16 +56,15 @@ absl::StatusOr<BatchResult> Evaluator::TestParameters() {
 }
 
 bool Evaluator::IsInTrial(Step step) const {
-  const std::optional<Step> begin = parts_.client.trials().first_step();
-  if (!begin.has_value()) return false;
-  const Step trial_end = *begin + trial_tests_->trial_steps();
+  const std::optional<Step> end = TrialEnd();
   // The lead ends the trial at once if it is longer than the run.
-  return step < trial_end && trial_end < parts_.sampler.EpochBegin(options_.epochs);
+  return end.has_value() && step < *end && *end < parts_.sampler.EpochBegin(options_.epochs);
 }
 
-bool Evaluator::FollowsTrial(Step step) const {
+std::optional<Step> Evaluator::TrialEnd() const {
   const std::optional<Step> begin = parts_.client.trials().first_step();
-  return begin.has_value() && step == *begin + trial_tests_->trial_steps();
+  if (!begin.has_value()) return std::nullopt;
+  return *begin + trial_tests_->trial_steps();
 }
 
 absl::Status Evaluator::TestTrial(Step step) {

@@ -70,12 +70,14 @@ class Evaluator {
   // Returns whether STEP lies in a trial that the lead will end.
   bool IsInTrial(Step step) const;
   // Returns whether STEP follows the last step of a trial. The lead deals it after the last test.
-  bool FollowsTrial(Step step) const;
+  bool FollowsTrial(Step step) const { return TrialEnd() == step; }
   // If the trial is tested before STEP, measures its time, and the evaluator tests its replica. At
   // the end of the trial, blocks until the test is made or the lead has decided.
   absl::Status TestTrial(Step step);
 
  private:
+  // Returns the step after the last one of the present trial; nullopt: there is no trial.
+  std::optional<Step> TrialEnd() const;
   // Returns the test result of the parameters that the evaluator tests.
   absl::StatusOr<BatchResult> TestParameters();
   // Returns true if the run has a symptom of divergence and the tested parameters compute no finite

@@ -135,7 +135,7 @@ absl::StatusOr<Step> Trainer::Join() {
   if (follows_rollback) parts_.sampler.ForgetDeals();
   // The steps of a discarded trial do not count.
   if (follows_rollback && evaluator_.has_trials()) numbers_.ForgetSteps();
-  // Step 0 follows no step, so the subtraction does not wrap around.
+  // The lead deals the step after a trial when JoinAndTrain has tested the trial.
   RETURN_IF_ERROR(AwaitDeals(evaluator_.FollowsTrial(step) ? Step{step.value - 1} : step));
   if (!follows_rollback) report_.Joined(step);
   LOG(INFO) << "joined at step " << step << " of " << parts_.sampler.EpochBegin(options_.epochs)
