@@ -29,6 +29,14 @@ std::string Paragraph(const std::string& text, bool notable) {
   return absl::StrCat(notable ? "<p class=\"notable\">" : "<p>", Escape(text), "</p>\n");
 }
 
+std::string State(const std::string& text, bool alarm) {
+  return absl::StrCat("<p class=\"state", alarm ? " alarm" : "", "\">", Escape(text), "</p>\n");
+}
+
+std::string Problem(const std::string& text) {
+  return absl::StrCat("<p class=\"problem\">", Escape(text), "</p>\n");
+}
+
 std::string Facts(std::span<const std::pair<std::string, std::string>> facts) {
   std::string html = "<dl>";
   for (const auto& [name, value] : facts) {

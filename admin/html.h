@@ -22,6 +22,11 @@ std::string Heading(const std::string& text);
 // Returns a paragraph. NOTABLE highlights it.
 std::string Paragraph(const std::string& text, bool notable = false);
 
+// Returns the state of a job as the first line of a page; ALARM: it is not a healthy state.
+std::string State(const std::string& text, bool alarm);
+// Returns a paragraph about a thing that is wrong.
+std::string Problem(const std::string& text);
+
 // Returns figures with their names, such as {"step", "412"}, side by side.
 std::string Facts(std::span<const std::pair<std::string, std::string>> facts);
 

@@ -1,6 +1,7 @@
 #include "admin/job_summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -70,8 +71,10 @@ const char* WorkerSight::state() const {
 std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now) {
   std::map<uint32_t, WorkerSight> workers;
   for (const ServerHistory& server : servers) {
-    if (server.latest() == nullptr) continue;
-    for (const WorkerStatus& status : server.latest()->workers()) {
+    const StatusReply* reply = server.current(now);
+    if (reply == nullptr) continue;
+    const absl::Duration age = now - server.answered();
+    for (const WorkerStatus& status : reply->workers()) {
       // The servers are in ascending order, and the first one, the lead, decides who is a member.
       const auto [it, is_new] = workers.try_emplace(status.worker());
       WorkerSight& worker = it->second;
@@ -79,22 +82,32 @@ std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers
         worker.incarnation = status.incarnation();
         worker.live = status.live();
         worker.left = status.left();
+        worker.finished = status.finished();
+        worker.failed = status.failed();
+        worker.diverged = status.diverged();
+        // 0: an older server, which does not state the lease.
+        worker.lease_left = absl::Seconds(status.lease_seconds_left()) - age;
+        worker.silent = worker.live && status.lease_seconds_left() != 0 &&
+                        worker.lease_left < absl::Seconds(status.heard_seconds_ago()) + age;
       }
       worker.next = std::min<uint64_t>(worker.next, status.next());
-      worker.heard = std::min(
-          worker.heard, absl::Seconds(status.heard_seconds_ago()) + (now - server.answered()));
+      worker.heard = std::min(worker.heard, absl::Seconds(status.heard_seconds_ago()) + age);
     }
   }
   return workers;
 }
 
-std::string WorkerListText(const std::vector<uint32_t>& workers) {
-  return absl::StrCat(workers.size() == 1 ? "worker " : "workers ", absl::StrJoin(workers, ", "));
+std::string NumbersText(const char* noun, const std::vector<uint32_t>& numbers) {
+  return absl::StrCat(noun, numbers.size() == 1 ? " " : "s ", absl::StrJoin(numbers, ", "));
 }
 
 std::string NoiseScaleText(const NoiseSums& noise) {
   const std::optional<double> scale = noise.scale();
-  return scale ? absl::StrFormat("%.3g examples", *scale) : "-";
+  if (!scale) return "-";
+  const std::string number = *scale < 100 || *scale > 1e15
+                                 ? absl::StrFormat("%.3g", *scale)
+                                 : CountText(static_cast<uint64_t>(std::llround(*scale)));
+  return absl::StrCat(number, " examples");
 }
 
 std::string BatchText(const BatchStatus& batch) {
@@ -114,8 +127,8 @@ std::string ClippingText(const ClippingStatus& clipping) {
 }
 
 std::string InsecureText(const std::vector<uint32_t>& servers) {
-  return absl::StrCat("INSECURE: ", servers.size() == 1 ? "server " : "servers ",
-                      absl::StrJoin(servers, ", "), servers.size() == 1 ? " listens" : " listen",
+  return absl::StrCat("INSECURE: ", NumbersText("server", servers),
+                      servers.size() == 1 ? " listens" : " listen",
                       " for other machines without credentials");
 }
 
@@ -123,11 +136,15 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
   JobSummary summary;
   uint64_t step = std::numeric_limits<uint64_t>::max();
   double push_fp32 = 0;
+  bool outage = false;
   for (const ServerHistory& server : servers) {
-    const StatusReply* reply = server.latest();
+    const StatusReply* reply = server.current(now);
+    outage |= server.outage(now) > absl::ZeroDuration();
     if (reply == nullptr) continue;
     ++summary.answered_count;
+    summary.generation = std::max<uint64_t>(summary.generation, reply->generation());
     if (summary.job.empty()) summary.job = reply->job();
+    if (summary.target_workers == 0) summary.target_workers = reply->target_workers();
     if (summary.rule.mode.empty()) summary.rule = RuleStatusOf(*reply);
     if (!reply->next_mode().empty()) {
       summary.next_mode =
@@ -156,7 +173,8 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
   }
   if (step != std::numeric_limits<uint64_t>::max()) summary.step = step;
   for (const ServerHistory& server : servers) {
-    if (server.latest() == nullptr || server.latest()->shards().empty()) continue;
+    const StatusReply* reply = server.current(now);
+    if (reply == nullptr || reply->shards().empty()) continue;
     if (server.step() == summary.step) {
       summary.step_age = std::max(summary.step_age, server.step_age());
     }
@@ -175,7 +193,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
   for (const auto& [number, worker] : workers) {
     if (!worker.live) continue;
     summary.live.push_back(number);
-    if (worker.next <= summary.step) summary.unfinished.push_back(number);
+    if (!outage && worker.next <= summary.step) summary.unfinished.push_back(number);
   }
   return summary;
 }

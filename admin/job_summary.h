@@ -32,6 +32,11 @@ struct WorkerSight {
   uint64_t incarnation = 0;
   bool live = false;
   bool left = false;
+  bool silent = false;        // live, and more than half of its lease has passed
+  absl::Duration lease_left;  // at the first server
+  bool finished = false;      // left after the last step
+  bool failed = false;        // left because of an error
+  std::string diverged;       // left with this symptom
   uint64_t next = std::numeric_limits<uint64_t>::max();  // the smallest one
   absl::Duration heard = absl::InfiniteDuration();       // since the last sign of life
 
@@ -83,18 +88,21 @@ struct RuleStatus {
 };
 RuleStatus RuleStatusOf(const StatusReply& reply);
 
-// Figures of the whole job, from all servers that have answered.
+// Figures of the whole job, from all servers without an outage.
 struct JobSummary {
   std::string job;
-  RuleStatus rule;                 // of the first server that has answered
+  uint64_t generation = 0;         // the largest one
+  RuleStatus rule;                 // of the first server that answers
   std::string next_mode;           // "async from step 40 on"; "": no change is announced
-  uint32_t answered_count = 0;     // servers that have answered
+  uint32_t answered_count = 0;     // servers without an outage
   std::vector<uint32_t> insecure;  // servers that listen for other machines without credentials
   uint64_t step = 0;               // the first step that some shard has not finished
   absl::Duration step_age;         // ServerHistory::step_age of `step`, the longest one
+  uint32_t target_workers = 0;     // the workers that the operator wants; 0: unknown
   uint32_t worker_count = 0;       // workers that ever joined
   std::vector<uint32_t> live;
-  // The live workers that have not finished `step`, ascending.
+  // The live workers that have not finished `step`, ascending. Empty during the outage of a server,
+  // when all workers may wait for it.
   std::vector<uint32_t> unfinished;
   std::map<std::string, uint64_t> verdicts;  // verdict -> pushes
   std::map<uint64_t, uint64_t> staleness;    // staleness -> accepted pushes
@@ -115,8 +123,8 @@ struct JobSummary {
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
 
 // Returns "worker 3" or "workers 0, 3".
-std::string WorkerListText(const std::vector<uint32_t>& workers);
-// Returns the noise scale with its unit, such as "4.1e+03 examples"; "-" without one.
+std::string NumbersText(const char* noun, const std::vector<uint32_t>& numbers);
+// Returns the noise scale with its unit, such as "4,100 examples"; "-" without one.
 std::string NoiseScaleText(const NoiseSums& noise);
 // Returns "512 examples, 4 batches per worker", with the wish for workers; "-" if the batch does
 // not grow.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "common/tls/certificate.h"
 #include "common/version/version.h"
 #include "proto/counters.h"
 
@@ -25,7 +26,17 @@ prometheus::ClientMetric& MetricList::Add(const std::string& name, const std::st
   }
   prometheus::ClientMetric& metric = family->metric.emplace_back();
   for (const auto& [label, value] : labels) metric.label.push_back({label, value});
+  for (const auto& [label, value] : all_) metric.label.push_back({label, value});
   return metric;
+}
+
+MetricList MetricList::OfProcess(const std::string& job, const std::string& role,
+                                 const std::string& credentials) {
+  MetricList metrics({{"job_name", job}, {"role", role}});
+  metrics.BuildInfo(role);
+  metrics.ResidentMemory();
+  metrics.Certificate(credentials);
+  return metrics;
 }
 
 void MetricList::Counter(const std::string& name, const std::string& help, double value,
@@ -73,6 +84,15 @@ void MetricList::ResidentMemory() {
   if (!(file >> virtual_page_count >> resident_page_count)) return;
   Gauge("resident_memory_bytes", "Memory of the process.",
         static_cast<double>(resident_page_count) * static_cast<double>(getpagesize()));
+}
+
+void MetricList::Certificate(const std::string& dir) {
+  if (dir.empty()) return;
+  const auto chain = ReadCertificates(absl::StrCat(dir, "/", kCertificateFile));
+  if (!chain.ok()) return;  // it is being replaced
+  Gauge("certificate_expiry_timestamp_seconds",
+        "End of the certificate of this process, in seconds since the Unix epoch.",
+        static_cast<double>(absl::ToUnixSeconds(chain->front().not_after)));
 }
 
 void MetricList::AddWorkerCounters(const WorkerCounters& counters) {

@@ -26,6 +26,13 @@ class MetricList {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
+  // Every value has the labels ALL too, after its own.
+  explicit MetricList(Labels all = {}) : all_(std::move(all)) {}
+  // Makes the list of a process with the labels job_name and role, and adds the metrics that every
+  // process has. ROLE: "server", "worker" or "train". CREDENTIALS: as for Certificate().
+  static MetricList OfProcess(const std::string& job, const std::string& role,
+                              const std::string& credentials);
+
   // Add a value to the metric thinwire_NAME. All values of a metric have the same type and the same
   // HELP.
   void Counter(const std::string& name, const std::string& help, double value,
@@ -42,6 +49,9 @@ class MetricList {
   void BuildInfo(const std::string& program);
   // Adds the resident memory of this process.
   void ResidentMemory();
+  // Adds the end of the certificate in the credentials folder DIR. Nothing if DIR is "", or while
+  // the file cannot be read.
+  void Certificate(const std::string& dir);
   // Adds one metric for each counter: push_bytes_raw becomes worker_push_raw_bytes_total, and
   // encode_micros becomes worker_encode_seconds_total.
   void AddWorkerCounters(const WorkerCounters& counters);
@@ -52,6 +62,7 @@ class MetricList {
   prometheus::ClientMetric& Add(const std::string& name, const std::string& help,
                                 prometheus::MetricType type, const Labels& labels);
 
+  const Labels all_;
   std::vector<prometheus::MetricFamily> families_;
 };
 

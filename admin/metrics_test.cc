@@ -5,9 +5,14 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "common/tls/authority.h"
+#include "common/tls/certificate.h"
 #include "common/version/version.h"
 #include "proto/counters.h"
 
@@ -30,6 +35,38 @@ TEST(MetricListTest, ValuesOfOneMetricFollowItsHelp) {
             "# HELP thinwire_step The step.\n"
             "# TYPE thinwire_step gauge\n"
             "thinwire_step 41\n");
+}
+
+TEST(MetricListTest, EveryValueOfAProcessHasTheLabelsOfTheProcess) {
+  MetricList metrics = MetricList::OfProcess("mnist", "worker", /*credentials=*/"");
+  metrics.Counter("pushes_total", "Pushes.", 12, {{"verdict", "late"}});
+  int count = 0;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(metrics.Text(), '\n'))) {
+    if (line.empty() || line[0] == '#') continue;
+    EXPECT_THAT(line, HasSubstr("job_name=\"mnist\",role=\"worker\"}"));
+    ++count;
+  }
+  EXPECT_EQ(count, 3);
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("certificate")));
+}
+
+TEST(MetricListTest, TheEndOfTheCertificateIsKnownWhileItsFileCanBeRead) {
+  const absl::Time end = absl::FromUnixSeconds(4'000'000'000);
+  const auto pair = MakeAuthority({.begin = absl::UnixEpoch(), .end = end});
+  ASSERT_TRUE(pair.ok()) << pair.status();
+  const std::string folder = absl::StrCat(testing::TempDir(), "/metrics_test_certificate");
+  const auto write = [&](const std::string& text) {
+    ASSERT_TRUE(WritePemFiles(folder, {{.name = kCertificateFile, .text = text}}, true).ok());
+  };
+  const auto text = [&folder] {
+    MetricList metrics;
+    metrics.Certificate(folder);
+    return metrics.Text();
+  };
+  write(pair->certificate);
+  EXPECT_THAT(text(), HasSubstr("\nthinwire_certificate_expiry_timestamp_seconds 4000000000\n"));
+  write("half a file");
+  EXPECT_EQ(text(), "");
 }
 
 TEST(MetricListTest, AHistogramCountsEveryValueInItsBucket) {

@@ -28,7 +28,19 @@ void ServerHistory::Add(StatusReply reply, absl::Time now) {
   }
   step_ = step;
   answered_ = now;
+  failed_since_.reset();
   latest_ = std::move(reply);
+}
+
+void ServerHistory::AddFailure(absl::Time now) {
+  if (!failed_since_.has_value()) failed_since_ = now;
+}
+
+absl::Duration ServerHistory::outage(absl::Time now) const {
+  const bool late = latest_.has_value() && now - answered_ > kAnswerLimit;
+  if (!failed_since_.has_value() && !late) return absl::ZeroDuration();
+  // A failure that has just been noticed is an outage, too.
+  return std::max(now - (latest_.has_value() ? answered_ : *failed_since_), absl::Nanoseconds(1));
 }
 
 uint64_t ServerHistory::replay_record_count() const {

@@ -17,13 +17,24 @@ class ServerHistory {
  public:
   explicit ServerHistory(ServerId server) : server_(server) {}
 
-  // Records a reply that arrived at NOW.
+  // A server without a new reply for this time is unreachable, also if its call is pending.
+  static constexpr absl::Duration kAnswerLimit = absl::Seconds(10);
+
+  // Record a reply that arrived at NOW, and a call that failed at NOW.
   void Add(StatusReply reply, absl::Time now);
+  void AddFailure(absl::Time now);
 
   ServerId server() const { return server_; }
   // Returns the newest reply; null if the server has not answered yet.
   const StatusReply* latest() const { return latest_ ? &*latest_ : nullptr; }
   absl::Time answered() const { return answered_; }
+  // Returns the time without an answer if the last call failed or the newest reply is older than
+  // kAnswerLimit, and 0 otherwise, also if the server was never asked.
+  absl::Duration outage(absl::Time now) const;
+  // Returns the newest reply if the server has no outage; otherwise null.
+  const StatusReply* current(absl::Time now) const {
+    return outage(now) > absl::ZeroDuration() ? nullptr : latest();
+  }
   // Returns the first step that some shard has not finished.
   uint64_t step() const { return step_; }
   // Returns the time from the first to the newest reply in which step() was the open step: at most
@@ -39,6 +50,7 @@ class ServerHistory {
   const ServerId server_;
   std::optional<StatusReply> latest_;
   absl::Time answered_;
+  std::optional<absl::Time> failed_since_;  // the first failed call after the newest reply
   uint64_t step_ = 0;
   absl::Time step_since_;  // the arrival of the first reply with `step_`
   std::optional<absl::Time> checkpointed_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "admin/job_condition.h"
 #include "admin/job_summary.h"
 
 namespace thinwire {
@@ -33,8 +34,16 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
     list.push_back(std::move(entry));
   }
   const JobSummary summary = SummaryOf(servers, now);
+  const JobCondition condition = ConditionOf(servers, summary, now);
   const std::optional<double> noise_scale = summary.noise.scale();
   return {
+      {"state", NameOf(condition.state)},
+      {"state_text", StateText(condition)},
+      {"waiting_seconds", absl::ToDoubleSeconds(condition.waiting)},
+      {"servers_unreachable", condition.unreachable},
+      {"lost_workers", condition.lost},
+      {"symptom", condition.symptom},
+      {"problems", condition.problems},
       {"servers", std::move(list)},
       {"summary",
        {{"job", summary.job},

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "admin/job_condition.h"
 #include "admin/job_summary.h"
 #include "proto/control.pb.h"
 
@@ -33,6 +36,10 @@ constexpr ServerCounter kCounters[] = {
      &StatusReply::push_payload_bytes},
     {"server_parameters_payload_bytes_total", "Bytes of encoded parameters sent.",
      &StatusReply::parameters_payload_bytes},
+    {"server_sent_bytes_total", "Bytes of the messages sent on data streams.",
+     &StatusReply::stream_sent_bytes},
+    {"server_received_bytes_total", "Bytes of the messages received on data streams.",
+     &StatusReply::stream_received_bytes},
     {"server_seed_payload_bytes_total", "Bytes of first values received.",
      &StatusReply::seed_payload_bytes},
     {"server_log_records_total", "Records written to the event log.", &StatusReply::log_records},
@@ -146,8 +153,38 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   metrics.Gauge("server_awaits_rollback",
                 "1 if the server waits for the lead's decision after its restart.",
                 reply->awaits_rollback() ? 1 : 0);
+  if (reply->run() != 0) {
+    metrics.Gauge("server_run_info", "1, with the run that the server belongs to.", 1,
+                  {{"run", absl::StrFormat("%016x", reply->run())}});
+  }
   metrics.Gauge("server_status_age_seconds", "Age of the figures above.",
                 absl::ToDoubleSeconds(now - server.answered()));
+}
+
+void AddJobMetrics(std::span<const ServerHistory> servers, absl::Time now, bool stopping,
+                   MetricList& metrics) {
+  JobCondition condition = ConditionOf(servers, SummaryOf(servers, now), now);
+  if (stopping) condition.state = JobCondition::State::kStopping;
+  for (const JobCondition::State state : JobStates()) {
+    metrics.Gauge("job_state", "1 for the state of the job, otherwise 0.",
+                  state == condition.state ? 1 : 0, {{"state", NameOf(state)}});
+  }
+  if (condition.state == JobCondition::State::kWaiting) {
+    metrics.Gauge("job_waiting_seconds", "Time without progress of a job that waits.",
+                  absl::ToDoubleSeconds(condition.waiting), {{"cause", NameOf(condition.cause)}});
+  }
+  if (condition.state == JobCondition::State::kDiverged) {
+    metrics.Gauge("job_diverged_info", "1, with the symptom of a job that has diverged.", 1,
+                  {{"symptom", condition.symptom}});
+  }
+  metrics.Gauge("job_lost_workers", "Workers that are missing because of a failure.",
+                static_cast<double>(condition.lost.size()));
+  for (const ServerHistory& server : servers) {
+    const uint32_t number = server.server().value;
+    metrics.Gauge("job_server_reachable", "1 if the server answers, otherwise 0.",
+                  server.outage(now) > absl::ZeroDuration() ? 0 : 1,
+                  {{"server", absl::StrCat(number)}});
+  }
 }
 
 }  // namespace thinwire

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "admin/html.h"
+#include "admin/job_condition.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {
@@ -18,11 +19,9 @@ using html::BytesText;
 using html::CountText;
 using html::DurationText;
 
-// A step that is open for this long is remarkable: the page names the workers that have not
-// finished it.
-constexpr absl::Duration kNotableStepAge = absl::Seconds(2);
 // The page lists at most this many shards.
 constexpr size_t kMaxShardRowCount = 256;
+
 std::string PushesHtml(const JobSummary& summary) {
   std::vector<std::vector<std::string>> verdicts;
   for (const PushVerdict& verdict : PushVerdicts()) {
@@ -134,6 +133,7 @@ StatusTable BytesTable(const JobSummary& summary) {
 
 std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
   const JobSummary summary = SummaryOf(servers, now);
+  const JobCondition condition = ConditionOf(servers, summary, now);
   std::vector<std::pair<std::string, std::string>> facts = {
       {"mode", ModeText(summary)},
       {"open step", CountText(summary.step)},
@@ -144,35 +144,23 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
       {"batch", BatchText(summary.batch)},
       {"gradient compression", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
       {"parameter compression",
-       html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
-  if (!summary.push_choice.empty()) facts.emplace_back("adaptive push", summary.push_choice);
-  if (summary.clipping.gradient_norm > 0) {
-    facts.emplace_back("gradient", ClippingText(summary.clipping));
+       html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)},
+      {"adaptive push", summary.push_choice.empty() ? "-" : summary.push_choice},
+      {"gradient", ClippingText(summary.clipping)}};
+  std::erase_if(facts, [](const auto& fact) { return fact.second == "-"; });
+  const bool alarm = condition.state == JobCondition::State::kWaiting ||
+                     condition.state == JobCondition::State::kDiverged;
+  std::string text = html::State(StateText(condition), alarm);
+  for (const std::string& problem : condition.problems) {
+    absl::StrAppend(&text, html::Problem(problem));
   }
-  std::string text = html::Facts(facts);
   if (!summary.insecure.empty()) {
     absl::StrAppend(&text, html::Paragraph(InsecureText(summary.insecure), true));
   }
-  if (summary.worker_count == 0) {
+  if (summary.worker_count == 0 && summary.answered_count > 0) {
     absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
-  } else if (summary.live.empty()) {
-    absl::StrAppend(&text, html::Paragraph("No worker is live.", true));
-  } else if (!summary.unfinished.empty() && summary.step_age >= kNotableStepAge) {
-    absl::StrAppend(
-        &text, html::Paragraph(absl::StrCat("Step ", summary.step, " has been open for ",
-                                            DurationText(summary.step_age), ", not finished by ",
-                                            WorkerListText(summary.unfinished), "."),
-                               true));
   }
-  for (const ServerHistory& server : servers) {
-    if (server.latest() != nullptr && server.latest()->awaits_rollback()) {
-      absl::StrAppend(&text, html::Paragraph(absl::StrCat("Server ", server.server().value,
-                                                          " waits for the lead's decision after "
-                                                          "its restart."),
-                                             true));
-    }
-  }
-  return absl::StrCat(text, SectionHtml("Workers", WorkerTable(servers, now)),
+  return absl::StrCat(text, html::Facts(facts), SectionHtml("Workers", WorkerTable(servers, now)),
                       SectionHtml("Servers", ServerTable(servers, now)), PushesHtml(summary),
                       DurabilityHtml(servers, now), ShardsHtml(servers));
 }

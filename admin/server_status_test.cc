@@ -146,7 +146,7 @@ TEST(JobSummaryTest, TheNoiseScaleIsTheQuotientOfTheSumsOverAllShards) {
   servers[1].Add(reply(2000, -0.5), kStart);
   EXPECT_EQ(SummaryOf(servers, kStart).noise.scale(), 5000);
   EXPECT_EQ(ServersJson(servers, kStart)["summary"]["noise_scale"], 5000);
-  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("5e+03 examples"));
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("5,000 examples"));
   servers[0].Add(reply(3000, 0.25), kStart);
   EXPECT_EQ(SummaryOf(servers, kStart).noise.scale(), std::nullopt) << "too uncertain";
   EXPECT_TRUE(ServersJson(servers, kStart)["summary"]["noise_scale"].is_null());
@@ -210,16 +210,22 @@ TEST(JobSummaryTest, AJobWithoutAnswersIsEmpty) {
   const JobSummary summary = SummaryOf(servers, kStart);
   EXPECT_EQ(summary.answered_count, 0u);
   EXPECT_EQ(summary.step, 0u);
-  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("No worker has joined yet."));
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("<p class=\"state\">starting</p>"));
   EXPECT_EQ(ServersJson(servers, kStart)["servers"].size(), 1u);
 }
 
-TEST(ServersHtmlTest, ThePageHasTheMembersAndTheUnfinishedWorkers) {
-  const std::string page = ServersHtml(TwoServers(), kStart + absl::Seconds(5));
-  EXPECT_THAT(page, HasSubstr("Step 41 has been open for 3.0 s, not finished by worker 1."));
+TEST(ServersHtmlTest, ThePageHasTheMembersAndTheCauseOfAWait) {
+  std::vector<ServerHistory> servers = TwoServers();
+  StatusReply reply = ReplyAt(41);
+  reply.mutable_shards(0)->set_progress_seconds(0.5);
+  reply.mutable_shards(0)->set_progress_seconds_ago(3);
+  servers[1].Add(reply, kStart + absl::Seconds(5));
+  const std::string page = ServersHtml(servers, kStart + absl::Seconds(5));
+  EXPECT_THAT(page, HasSubstr("<p class=\"problem\">worker 1 did not finish step 41 within 3.0 s"));
+  EXPECT_THAT(page, HasSubstr("<p class=\"state alarm\">waiting for worker 1</p>"));
   EXPECT_THAT(
       page,
-      HasSubstr("<th scope=\"row\">1</th><td>live</td><td>41</td><td>3.5 s ago</td><td>8</td>"));
+      HasSubstr("<th scope=\"row\">1</th><td>live</td><td>41</td><td>2.5 s ago</td><td>8</td>"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">3</th><td>left</td>"));
   EXPECT_THAT(page, HasSubstr(">mode<"));
   EXPECT_THAT(page, HasSubstr(">ssp<"));
@@ -348,6 +354,49 @@ TEST(ServerMetricsTest, EveryCounterOfTheStatusHasAMetric) {
     ++count;
   }
   EXPECT_GE(count, 24);
+}
+
+TEST(ServersJsonTest, TheStateAndTheUnreachableServersAreStated) {
+  std::vector<ServerHistory> servers = TwoServers();
+  EXPECT_EQ(ServersJson(servers, kStart + absl::Seconds(5))["state"], "training");
+  servers[1].AddFailure(kStart + absl::Seconds(5));
+  const auto json = ServersJson(servers, kStart + absl::Seconds(6));
+  EXPECT_EQ(json["state"], "waiting");
+  EXPECT_EQ(json["state_text"], "waiting for server 1");
+  EXPECT_EQ(json["waiting_seconds"], 2);
+  EXPECT_EQ(json["servers_unreachable"], nlohmann::ordered_json::array({1}));
+  EXPECT_EQ(json["summary"]["pushes"]["accepted"], 30) << "of server 0 alone";
+}
+
+TEST(JobMetricsTest, TheConditionOfTheJobIsExported) {
+  std::vector<ServerHistory> servers = TwoServers();
+  const auto text = [&servers] {
+    MetricList metrics;
+    AddJobMetrics(servers, kStart + absl::Seconds(6), /*stopping=*/false, metrics);
+    return metrics.Text();
+  };
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_state{state=\"training\"} 1\n"));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_state{state=\"finished\"} 0\n"));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_server_reachable{server=\"1\"} 1\n"));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_lost_workers 0\n"));
+  EXPECT_THAT(text(), Not(HasSubstr("waiting_seconds")));
+  EXPECT_THAT(text(), Not(HasSubstr("diverged_info")));
+  servers[1].AddFailure(kStart + absl::Seconds(5));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_state{state=\"waiting\"} 1\n"));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_waiting_seconds{cause=\"server\"} 2\n"));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_server_reachable{server=\"1\"} 0\n"));
+  StatusReply reply = ReplyAt(42);
+  reply.mutable_workers(2)->set_diverged("the loss of step 3 is not finite");
+  servers[0].Add(reply, kStart + absl::Seconds(6));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_state{state=\"diverged\"} 1\n"));
+  EXPECT_THAT(text(), HasSubstr("thinwire_job_diverged_info{symptom=\"worker 3: the loss of step 3 "
+                                "is not finite\"} 1\n"));
+}
+
+TEST(JobMetricsTest, AProcessThatEndsSaysSo) {
+  MetricList metrics;
+  AddJobMetrics({}, kStart, /*stopping=*/true, metrics);
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_job_state{state=\"stopping\"} 1\n"));
 }
 
 TEST(ServerMetricsTest, AServerWithoutAnAnswerHasNoMetrics) {

@@ -263,14 +263,15 @@ std::string CodeBits(CodecId id) {
   return id == CodecId::kFp16 || id == CodecId::kBf16 ? "16" : "8";
 }
 
-// Returns (name, spec) of every dense codec with default settings, of randomk, and of powersgd with
-// two ranks. A shard is a matrix of 512 rows and 512 columns for powersgd.
+// Returns (name, spec) of every dense codec with default settings, of randomk, of dct_topk, and of
+// powersgd with two ranks. A shard is a matrix of 512 rows and 512 columns for powersgd.
 std::vector<std::pair<std::string, CodecSpec>> Codecs() {
   std::vector<std::pair<std::string, CodecSpec>> codecs;
   for (const std::string_view name : DenseCodecNames()) {
     codecs.emplace_back("codec." + std::string(name), ParseCodec(name).value());
   }
   codecs.emplace_back("codec.randomk", CodecSpec{.id = CodecId::kRandomK, .density = 0.01});
+  codecs.emplace_back("codec.dct_topk", CodecSpec{.id = CodecId::kDctTopK});
   codecs.emplace_back("codec.powersgd", CodecSpec{.id = CodecId::kPowerSgd});
   codecs.emplace_back("codec.powersgd_8", CodecSpec{.id = CodecId::kPowerSgd, .powersgd_rank = 8});
   return codecs;

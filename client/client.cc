@@ -4,10 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/core/client_core.h"
 #include "client/exchange/status_report.h"
 #include "client/replica/replica.h"
 #include "common/base/status_macros.h"
+#include "common/model/fragments.h"
 #include "common/spec/place_tensors.h"
 
 namespace thinwire {
@@ -19,6 +21,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
   RETURN_IF_ERROR(PlaceTensors(options.groups, tensors));
   ASSIGN_OR_RETURN(Partition partition,
                    Partition::Make(std::move(tensors), options.shard_size, options.server_count));
+  if (options.fragments < 1 || options.fragments > partition.shard_count()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "fragments: out of range (expected 1 to ", partition.shard_count(),
+        ", the number of the model's shards, which a smaller shard_size increases, got ",
+        options.fragments, ")"));
+  }
   std::unique_ptr<Client> client(
       new Client(std::move(options), std::move(partition), transport, threads, device));
   RETURN_IF_ERROR(client->Init());
@@ -27,7 +35,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
 
 Client::Client(ClientOptions options, Partition partition, Transport& transport,
                ExecutorFactory& threads, const Device* device)
-    : thread_(std::move(options), std::move(partition), transport, threads, device) {}
+    : thread_(std::move(options), std::move(partition), transport, threads, device),
+      fragments_(DealFragments(thread_.partition, thread_.options.fragments)) {}
 
 Client::~Client() {
   if (gradient_loop_ != nullptr) gradient_loop_->Stop();
@@ -109,6 +118,28 @@ void Client::Ready(uint32_t tensor, TensorGradient gradient) {
   });
 }
 
+void Client::ReadyFragment(uint32_t fragment, std::span<const std::span<float>> tensors) {
+  thread_.step_is_partial = true;
+  // WaitFragment may follow before the loop has encoded the fragment.
+  for (const ShardId shard : fragments_[fragment]) thread_.progress.OnShardExpected(shard);
+  thread_.loop->Post(
+      [this, fragment,
+       tensors = std::vector<std::span<const float>>(tensors.begin(), tensors.end())] {
+        thread_.core->ReadyFragment(fragment, tensors);
+      });
+}
+
+absl::Status Client::WaitFragment(uint32_t fragment) {
+  const auto arrived = [&] {
+    // The answer may wait for pushes of workers that wait to know where this one stops.
+    if (thread_.progress.WaitShardsOrStop(fragments_[fragment])) {
+      thread_.ReportStop(thread_.next + 1);
+    }
+    return thread_.progress.WaitShards(fragments_[fragment]);
+  };
+  return CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber, arrived);
+}
+
 absl::Status Client::EndStep() {
   return CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
                    [&] { return thread_.progress.WaitEncoded(); });
@@ -142,11 +173,11 @@ void Client::Stop() {
   thread_.loop->Post([this] { thread_.core->Stop(); });
 }
 
-absl::Status Client::Leave(bool finished) {
+absl::Status Client::Leave(const LeaveReason& reason) {
   const absl::Status failure = thread_.progress.failure();
   const absl::Duration patience = failure.ok() ? thread_.options.silence : absl::ZeroDuration();
   const auto left = thread_.Await<absl::Status>(
-      [&](auto done) { thread_.core->Leave(finished, patience, std::move(done)); });
+      [&](auto done) { thread_.core->Leave(reason, patience, std::move(done)); });
   return failure.ok() ? left : failure;
 }
 

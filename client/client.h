@@ -67,8 +67,8 @@ class Client {
  public:
   // THREADS makes the client's executors and is its clock. If DEVICE is not null, the tensors are
   // in the device's memory. TRANSPORT, THREADS and DEVICE must outlive the client. Errors:
-  // InvalidArgument for options or tensors that describe no valid partition or codec; errors of the
-  // device.
+  // InvalidArgument for options or tensors that describe no valid partition, codec or number of
+  // fragments; errors of the device.
   static absl::StatusOr<std::unique_ptr<Client>> Make(ClientOptions options,
                                                       std::vector<TensorShape> tensors,
                                                       Transport& transport,
@@ -132,6 +132,17 @@ class Client {
   // Thread-safe.
   void Ready(uint32_t tensor, TensorGradient gradient);
 
+  // Returns the shards of each fragment (options.fragments).
+  const std::vector<std::vector<ShardId>>& fragments() const { return fragments_; }
+  // Passes the values of TENSORS, one span per tensor in the host's memory, for the shards of
+  // FRAGMENT to the client. A step may pass all fragments, in ascending order, instead of calling
+  // Ready for all tensors. The values of the fragment must not change until EndStep returns.
+  void ReadyFragment(uint32_t fragment, std::span<const std::span<float>> tensors);
+  // Blocks until the next step's parameters of FRAGMENT, whose values were passed to ReadyFragment,
+  // are in the replica. They stay unchanged until the next ReadyFragment. After Stop, the wait lasts
+  // as long as EndStep. Errors: those of WaitTensor.
+  absl::Status WaitFragment(uint32_t fragment);
+
   // Blocks until every shard is encoded. Afterwards the caller may overwrite gradients without an
   // owner. REQUIRES: Ready was called for every tensor.
   absl::Status EndStep();
@@ -158,10 +169,9 @@ class Client {
   // Leaves every server; does nothing if Join has joined none. Calls every server once, all at the
   // same time, and then calls unreachable servers again for `silence`, except after a failure or
   // Stop: Leave then returns within two seconds. Returns the client's failure, if there is one, or
-  // the error of a server that could not be left. FINISHED: the job has no later step, so the lead
-  // appoints no other evaluator. REQUIRES: between BeginStep and NextStep, called only after an
-  // error.
-  absl::Status Leave(bool finished = false);
+  // the error of a server that could not be left. REQUIRES: between BeginStep and NextStep, called
+  // only after an error.
+  absl::Status Leave(const LeaveReason& reason = {});
 
   // From now on, WaitTensor, WaitAll, EndStep and NextStep call GOES_ON about every 50 ms while they
   // block, and end with Cancelled when it returns false. GOES_ON may call Stop. REQUIRES: called
@@ -202,6 +212,7 @@ class Client {
   auto CountWait(int field_number, Wait wait);
 
   client::CoreThread thread_;
+  const std::vector<std::vector<ShardId>> fragments_;
   client::Deals deals_{thread_};
   client::Members members_{thread_};
   client::StateSaver state_{thread_};

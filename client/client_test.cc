@@ -869,8 +869,45 @@ TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
   EXPECT_FALSE(Client::Make({.push = {.id = CodecId::kTopK, .density = 0}}, TwoLayers(), transport_,
                             threads_)
                    .ok());
+  EXPECT_EQ(Client::Make({.shard_size = 4096, .fragments = 9}, TwoLayers(), transport_, threads_)
+                .status()
+                .message(),
+            "fragments: out of range (expected 1 to 5, the number of the model's shards, which a "
+            "smaller shard_size increases, got 9)");
   Make({});
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// The parameters of a fragment arrive while the gradient of the next one does not exist yet.
+TEST_F(ClientTest, FragmentsAreExchangedOneAfterTheOther) {
+  Make({.fragments = 3});
+  ASSERT_EQ(*Join(), Step{0});
+  ASSERT_TRUE(client_->WaitAll().ok());
+  std::vector<std::vector<float>> values = Values(1, 0);
+  const std::vector<std::span<float>> tensors(values.begin(), values.end());
+  for (Step step; step < Step{2}; ++step) {
+    client_->BeginStep(step, kExamples);
+    for (uint32_t f = 0; f < 3; ++f) {
+      client_->ReadyFragment(f, tensors);
+      ASSERT_TRUE(client_->WaitFragment(f).ok());
+      size_t received = 0;
+      for (const auto& server : servers_) {
+        for (const PushEntry& push : server->pushes()) received += push.step == step ? 1 : 0;
+      }
+      size_t expected = 0;
+      for (uint32_t g = 0; g <= f; ++g) expected += client_->fragments()[g].size();
+      EXPECT_EQ(received, expected);
+      for (const ShardId shard : client_->fragments()[f]) {
+        const Segment& segment = partition_.segments(shard)[0];
+        const float initial = initial_[segment.tensor][segment.offset];
+        EXPECT_EQ(Replica(segment.tensor)[segment.offset],
+                  initial - static_cast<float>(step.value) - 1);
+      }
+    }
+    ASSERT_TRUE(client_->EndStep().ok());
+    EXPECT_EQ(*client_->NextStep(), step + 1);
+  }
+  EXPECT_TRUE(client_->Leave().ok());
 }
 
 // Two servers of a job with rounds, whose checkpoints a test chooses.

@@ -1,7 +1,7 @@
 // Decides whether a setting has an effect in a job. A given setting without effect is refused, even
 // if it has its default value, because its author expects an effect.
 //
-//   --density: only valid with push: topk or randomk (got push: fp32)
+//   --density: only valid with push: topk, randomk or dct_topk (got push: fp32)
 #ifndef THINWIRE_CONFIG_APPLICABILITY_H_
 #define THINWIRE_CONFIG_APPLICABILITY_H_
 

@@ -98,6 +98,12 @@ constexpr Case kCases[] = {
     {"warmup_density", "compression", "0.1", "compression { push: topk density_warmup: 0.5 }",
      "compression { push: topk }"},
     {"error_feedback", "compression", "true", "compression { push: bf16 }", ""},
+    {"density", "compression", "0.05", "compression { push: dct_topk }", ""},
+    {"residual_decay", "compression", "0.9", "compression { push: dct_topk }", ""},
+    {"residual_decay", "compression", "0.9", "compression { push: topk }",
+     "compression { push: topk momentum_correction: true }"},
+    {"residual_decay", "compression", "0.9", "compression { push: int8 }",
+     "compression { push: int8 error_feedback: false }"},
     {"correction_momentum", "compression", "0.9", "compression { momentum_correction: true }", ""},
     {"correction_nesterov", "compression", "true", "compression { momentum_correction: true }", ""},
     {"factor_masking", "compression", "true",
@@ -137,6 +143,25 @@ constexpr Case kCases[] = {
     {"local_momentum", "task", "0.5", "task { local_steps: 2 local_optimizer: momentum }",
      "task { local_steps: 2 }"},
     {"local_weight_decay", "task", "0.1", "task { local_steps: 2 }", ""},
+    {"fragments", "task", "4", "task { local_steps: 8 }", ""},
+    {"fragments", "task", "4", "task { local_steps: 8 }",
+     "task { local_steps: 8 } compression { gradient_clip: 1 }"},
+    {"fragments", "task", "4", "task { local_steps: 8 }",
+     "task { local_steps: 8 } compression { push: fastest }"},
+    {"overlap_steps", "task", "1", "task { local_steps: 8 }",
+     "task { local_steps: 8 } optimization { clip_norm: 1 }"},
+    {"overlap_steps", "task", "1", "task { local_steps: 8 } recovery { durability: log }",
+     "task { local_steps: 8 } recovery { durability: log keep_log: true }"},
+    {"overlap_steps", "task", "1", "task { local_steps: 8 } consistency { mode: async }",
+     "task { local_steps: 8 } consistency { mode: async in_flight: 2 }"},
+    {"overlap_steps", "task", "1", "task { local_steps: 8 }",
+     "task { local_steps: 8 } consistency { delayed_gradient: true }"},
+    {"fragments", "task", "4", "task { local_steps: 8 } consistency { mode: backup }",
+     "task { local_steps: 8 } consistency { mode: backup auto_backup: true }"},
+    {"fragments", "task", "4", "task { local_steps: 8 } consistency { mode: ssp }",
+     "task { local_steps: 8 } consistency { mode: ssp auto_slack: true }"},
+    {"mixing", "task", "0.25", "task { local_steps: 8 overlap_steps: 2 }",
+     "task { local_steps: 8 }"},
     {"loss_scale_interval", "task", "1", "task { loss_scale: 2 }", ""},
     {"checkpoint_seconds", "recovery", "60", "recovery { durability: log }", ""},
     {"failure_seconds", "recovery", "60",
@@ -167,7 +192,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 65u);
+  EXPECT_EQ(fields.size(), 69u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {
@@ -186,7 +211,7 @@ TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {
 
 TEST(ApplicabilityTest, AMessageShowsTheSettingsThatDecide) {
   EXPECT_EQ(Useless("compression { density: 0.01 }"),
-            "density: only valid with push: topk or randomk (got push: fp32)");
+            "density: only valid with push: topk, randomk or dct_topk (got push: fp32)");
   EXPECT_EQ(
       Useless("optimization { momentum: 0.9 optimizer: adam }"),
       "momentum: only valid with optimizer: momentum, nesterov or lars (got optimizer: adam)");

@@ -1,10 +1,14 @@
 // The flags --addresses, --credentials and --insecure: how a program reaches the servers of a job,
-// or how a server is reached.
+// or how a server is reached. And --uplink, --downlink and --price_per_gb: how many bytes a process
+// may send and receive, and what they cost.
 #ifndef THINWIRE_CONFIG_CONNECTION_FLAGS_H_
 #define THINWIRE_CONFIG_CONNECTION_FLAGS_H_
 
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "common/time/bandwidth_limit.h"
 #include "config/command_flags.h"
 
 namespace thinwire {
@@ -22,6 +26,20 @@ Flag AddAddresses(CommandFlags& command, ConnectionFlags& flags, const std::stri
 Flag AddCredentials(CommandFlags& command, ConnectionFlags& flags, const std::string& owner,
                     const std::string& note);
 Flag AddInsecure(CommandFlags& command, ConnectionFlags& flags, const std::string& help);
+
+struct BandwidthFlags {
+  std::string uplink;       // such as 20mbit; empty: no limit
+  std::string downlink;     // the same
+  double price_per_gb = 0;  // of 10^9 bytes; 0: unknown
+};
+
+// Adds the flags, which are also environment variables. FLAGS must outlive the command. OWNER: the
+// process, or all processes, of which the limits are: "this server".
+void AddBandwidth(CommandFlags& command, BandwidthFlags& flags, const std::string& owner);
+// Returns the limits. Errors: InvalidArgument, with the name of the flag.
+absl::StatusOr<BandwidthRates> RatesOf(const BandwidthFlags& flags);
+// Returns the flags of the limits for another process: {"--uplink", "20mbit"}.
+std::vector<std::string> LimitFlags(const BandwidthFlags& flags);
 
 }  // namespace thinwire
 

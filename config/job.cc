@@ -34,16 +34,16 @@ GroupSpec GroupSpecOf(const ParameterGroup& group, const JobConfig& config,
   const Compression& c = config.compression();
   if (group.has_push()) spec.push = PushCodecOf(CodecOf(group.push()), c);
   if (!group.has_density()) return spec;
-  if (!group.has_push() && (c.push() == Named::topk || c.push() == Named::randomk)) {
+  if (!group.has_push() && HasDensity(CodecOf(c.push()))) {
     spec.push = PushCodecOf(CodecOf(c.push()), c);
   }
-  if (spec.push.has_value() && IsSparse(spec.push->id)) {
+  if (spec.push.has_value() && HasDensity(spec.push->id)) {
     spec.push->density = group.density();
   } else {
     problems.Add(
         place + ".density",
         absl::StrCat(
-            "only valid with push: topk or randomk (got push: ",
+            "only valid with push: topk, randomk or dct_topk (got push: ",
             group.has_push() ? Named::Value_Name(group.push()) : Named::Value_Name(c.push()), ")"));
   }
   return spec;

@@ -255,6 +255,16 @@ TEST(JobTest, TheAveragedGradientIsClippedInModeSync) {
   EXPECT_EQ(Error("optimization { clip_norm: 2 } recovery { durability: checkpoint } "
                   "compression { push: adaptive }"),
             "clip_norm: only valid with a push other than adaptive (got push: adaptive)");
+  EXPECT_EQ(Error("optimization { optimizer: sign_sgd clip_norm: 2 }"),
+            "clip_norm: only valid with an optimizer that reads the gradient's magnitude (got "
+            "optimizer: sign_sgd)");
+  EXPECT_EQ(Error("optimization { optimizer: sign_sgd } "
+                  "consistency { mode: async staleness_policy: scale }"),
+            "staleness_policy: scale has no effect with optimizer: sign_sgd (expected fold_every: "
+            "2 or more, got 1)");
+  EXPECT_EQ(Error("optimization { optimizer: sign_sgd } "
+                  "consistency { mode: async staleness_policy: scale fold_every: 2 workers: 2 }"),
+            "");
 }
 
 TEST(JobTest, EveryFieldOfSparseUpdatesArrives) {
@@ -390,7 +400,7 @@ TEST(JobTest, EveryFieldOfTheTaskArrives) {
                  "test_examples: 7 precision: bf16 loss_scale: 4 loss_scale_interval: 6 "
                  "stop_on_divergence: false local_steps: 8 local_optimizer: momentum "
                  "local_learning_rate: 0.5 local_momentum: 0.25 local_weight_decay: 0.125 "
-                 "accumulate: 4 loss: script }")
+                 "accumulate: 4 loss: script fragments: 2 overlap_steps: 3 mixing: 0.75 }")
                 .task,
             (TaskSpec{.model = ModelKind::kTorchScript,
                       .model_file = "m.pt",
@@ -411,7 +421,10 @@ TEST(JobTest, EveryFieldOfTheTaskArrives) {
                                 .optimizer = LocalOptimizerKind::kMomentum,
                                 .learning_rate = 0.5,
                                 .momentum = 0.25,
-                                .weight_decay = 0.125},
+                                .weight_decay = 0.125,
+                                .fragments = 2,
+                                .overlap = 3,
+                                .mixing = 0.75},
                       .accumulate = 4,
                       .loss = LossKind::kScript}));
 }
@@ -511,13 +524,17 @@ TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
                            "task { accumulate: 0 }",
                            "task { batch_size: 1024 accumulate: 64 local_steps: 64 }",
                            "task { local_steps: 2 local_optimizer: momentum local_momentum: 1 }",
+                           "task { local_steps: 8 fragments: 0 }",
+                           "task { local_steps: 8 fragments: 9 }",
+                           "task { local_steps: 8 fragments: 2 overlap_steps: 4 }",
+                           "task { local_steps: 8 overlap_steps: 2 mixing: 1.5 }",
                            "task { loss_scale: 3 }",
                            "task { loss_scale: 2 loss_scale_interval: 0 }",
                            "task { model: torchscript }"}) {
     EXPECT_THAT(Error(text), HasSubstr(" (expected ")) << text;
     ++checked;
   }
-  EXPECT_EQ(checked, 49);
+  EXPECT_EQ(checked, 53);
 }
 
 TEST(JobTest, ACombinationThatDivergesIsRefusedAtItsPlace) {
@@ -594,10 +611,11 @@ TEST(JobTest, ProblemsOfAParameterGroupHaveItsPlace) {
             "parameter_group[1].weight_decay: out of range (expected 0 to 3.4e38, the largest "
             "float, got -1)");
   EXPECT_EQ(Error("parameter_group { match: 'a' density: 0.1 }"),
-            "parameter_group[0].density: only valid with push: topk or randomk (got push: fp32)");
-  EXPECT_EQ(
-      Error("parameter_group { match: 'a' push: powersgd density: 0.1 }"),
-      "parameter_group[0].density: only valid with push: topk or randomk (got push: powersgd)");
+            "parameter_group[0].density: only valid with push: topk, randomk or dct_topk (got "
+            "push: fp32)");
+  EXPECT_EQ(Error("parameter_group { match: 'a' push: powersgd density: 0.1 }"),
+            "parameter_group[0].density: only valid with push: topk, randomk or dct_topk (got "
+            "push: powersgd)");
   EXPECT_EQ(Error("parameter_group { match: 'a' push: bf16 } compression { push: auto }"),
             "parameter_group[0].push: only valid with a push other than auto and fastest");
   EXPECT_EQ(

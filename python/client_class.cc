@@ -31,20 +31,22 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
           [](PyClient* self, const std::string& config, const std::vector<Setting>& settings,
              const std::vector<NamedShape>& tensors, uint32_t worker, std::string addresses,
              std::string credentials, bool insecure, std::string state_dir, uint64_t planned_steps,
-             uint32_t examples, std::string task) {
-            new (self) PyClient(config, settings, tensors,
-                                {.worker = worker,
-                                 .addresses = std::move(addresses),
-                                 .credentials = std::move(credentials),
-                                 .insecure = insecure,
-                                 .state_dir = std::move(state_dir),
-                                 .planned_steps = planned_steps,
-                                 .examples = examples,
-                                 .task = std::move(task)});
+             uint32_t examples, std::string task, std::string uplink, std::string downlink) {
+            new (self) PyClient(
+                config, settings, tensors,
+                {.worker = worker,
+                 .addresses = std::move(addresses),
+                 .credentials = std::move(credentials),
+                 .insecure = insecure,
+                 .bandwidth = {.uplink = std::move(uplink), .downlink = std::move(downlink)},
+                 .state_dir = std::move(state_dir),
+                 .planned_steps = planned_steps,
+                 .examples = examples,
+                 .task = std::move(task)});
           },
           "config"_a, "settings"_a, "tensors"_a, "worker"_a, "addresses"_a, "credentials"_a = "",
           "insecure"_a = false, "state_dir"_a = "", "planned_steps"_a = 0, "examples"_a = 1,
-          "task"_a = "")
+          "task"_a = "", "uplink"_a = "", "downlink"_a = "")
       .def("join", &PyClient::Join, "initial"_a,
            "Joins every server and returns the first step. INITIAL has one contiguous fp32 array "
            "per tensor, the same for all workers. Call it again after RolledBack.")
@@ -65,7 +67,9 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
       .def("end_step", &PyClient::EndStep, "Blocks until all gradients are encoded.")
       .def("next_step", &PyClient::NextStep,
            "Blocks until the servers have judged all pushes, and returns the next step.")
-      .def("leave", &PyClient::Leave, "Leaves every server.")
+      .def("leave", &PyClient::Leave, "finished"_a = false, "failed"_a = false, "diverged"_a = "",
+           "Leaves every server, which shows why: after the last step, because of an error, or "
+           "because the run has diverged (the symptom).")
       .def("close", &PyClient::Close,
            "Ends the client's threads. Arrays of the replica stay valid and no longer change.")
       .def(

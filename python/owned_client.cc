@@ -73,6 +73,10 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
   ASSIGN_OR_RETURN(const Credentials credentials,
                    Credentials::Load(settings.credentials,
                                      Identity{Role::kWorker, job.spec.name, settings.worker}));
+  const absl::StatusOr<BandwidthRates> rates = RatesOf(settings.bandwidth);
+  if (!rates.ok()) {
+    return absl::InvalidArgumentError(absl::StripPrefix(rates.status().message(), "--"));
+  }
   for (const std::string& warning : credentials.warnings()) LOG(WARNING) << warning;
   ClientOptions options = MakeClientOptions(
       job.spec,
@@ -88,7 +92,8 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
                      ParseJobText(absl::StrCat("task { ", settings.task, " }"), "task"));
     options.config->MergeFrom(task.config);
   }
-  std::unique_ptr<OwnedClient> owned(new OwnedClient(*std::move(addresses), credentials));
+  std::unique_ptr<OwnedClient> owned(
+      new OwnedClient(*std::move(addresses), credentials, Bandwidth(*rates, threads)));
   options.memory = &owned->memory_;
   owned->tensors_ = tensors;
   ASSIGN_OR_RETURN(owned->client_, Client::Make(std::move(options), std::move(tensors),

@@ -19,7 +19,9 @@
 #include "client/transport/grpc_transport.h"
 #include "common/memory/huge_page_arena.h"
 #include "common/model/partition.h"
+#include "common/time/bandwidth_limit.h"
 #include "common/time/executor.h"
+#include "config/connection_flags.h"
 #include "proto/grpc_credentials.h"
 #include "python/job_settings.h"
 
@@ -58,6 +60,7 @@ struct WorkerSettings {
   std::string addresses;    // host:port of every server, separated by commas
   std::string credentials;  // folder; empty: plaintext
   bool insecure = false;
+  BandwidthFlags bandwidth;
   std::string state_dir;       // empty: the worker's state is not saved
   uint64_t planned_steps = 0;  // steps of the whole run; 0: unknown
   uint32_t examples = 1;       // examples of a worker's usual step
@@ -90,8 +93,9 @@ class OwnedClient {
   void Close();
 
  private:
-  OwnedClient(std::vector<std::string> addresses, const Credentials& credentials)
-      : transport_(std::make_unique<GrpcTransport>(std::move(addresses), credentials)) {}
+  OwnedClient(std::vector<std::string> addresses, const Credentials& credentials,
+              const Bandwidth& bandwidth)
+      : transport_(std::make_unique<GrpcTransport>(std::move(addresses), credentials, bandwidth)) {}
 
   KeptMemory memory_;
   std::unique_ptr<GrpcTransport> transport_;

@@ -145,12 +145,14 @@ uint64_t PyClient::NextStep() {
   return next_.value;
 }
 
-void PyClient::Leave() {
+void PyClient::Leave(bool finished, bool failed, const std::string& diverged) {
   UsableClient();
   if (state_ == State::kNew) return;
   if (state_ == State::kEncoded) NextStep();
   CheckBetweenSteps("leave");
-  Check(Run<absl::Status>([](Client& client) { return client.Leave(); }));
+  Check(Run<absl::Status>([=](Client& client) {
+    return client.Leave({.finished = finished, .failed = failed, .diverged = diverged});
+  }));
   state_ = State::kLeft;
 }
 

@@ -60,7 +60,8 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   void EndStep();
   uint64_t NextStep();
   // Also completes a step whose gradients are encoded, as after an interrupted NextStep.
-  void Leave();
+  // Arguments: the fields of LeaveReason (client/transport/transport.h).
+  void Leave(bool finished, bool failed, const std::string& diverged);
   // Ends the client's threads. Does nothing in a forked process and after an interrupted call that
   // still runs.
   void Close();

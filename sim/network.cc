@@ -19,13 +19,13 @@ std::string ServerName(ServerId server) {
 // The worker's end of a stream.
 class WorkerStream final : public FrameStream {
  public:
-  explicit WorkerStream(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  explicit WorkerStream(std::shared_ptr<SimulatedStream> stream) : stream_(std::move(stream)) {}
   ~WorkerStream() override { stream_->CloseByWorker(); }
   void Write(ByteChain frame) override { stream_->Write(frame); }
   void ReadNext() override { stream_->ReadNext(); }
 
  private:
-  const std::shared_ptr<Stream> stream_;
+  const std::shared_ptr<SimulatedStream> stream_;
 };
 
 }  // namespace
@@ -40,7 +40,7 @@ class Network::WorkerTransport final : public Transport {
   std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override {
     Network& network = network_;
     const std::pair<WorkerId, ServerId> pair(worker_, server);
-    const auto stream = std::make_shared<Stream>(
+    const auto stream = std::make_shared<SimulatedStream>(
         network.wires_,
         StreamSetting{.worker = worker_,
                       .server = server,
@@ -161,7 +161,7 @@ class Network::LeadPeers final : public Peers {
 template <typename Action>
 void Network::ForEachStream(Action action) {
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-  for (const std::weak_ptr<Stream>& weak : streams_) {
+  for (const std::weak_ptr<SimulatedStream>& weak : streams_) {
     if (const auto stream = weak.lock()) action(*stream);
   }
 }
@@ -179,7 +179,7 @@ void Network::Attach(ServerId server, Job& job) { jobs_[server.value] = &job; }
 
 void Network::Detach(ServerId server) {
   jobs_[server.value] = nullptr;
-  ForEachStream([server](Stream& stream) {
+  ForEachStream([server](SimulatedStream& stream) {
     if (stream.server() == server) stream.EndProcess();
   });
 }
@@ -191,7 +191,7 @@ std::unique_ptr<Transport> Network::Connect(WorkerId worker, OnFrame on_frame) {
 std::unique_ptr<Peers> Network::ConnectLead() { return std::make_unique<LeadPeers>(*this); }
 
 void Network::Break(WorkerId worker, ServerId server) {
-  ForEachStream([=](Stream& stream) {
+  ForEachStream([=](SimulatedStream& stream) {
     if (stream.worker() == worker && stream.server() == server) stream.Break();
   });
 }

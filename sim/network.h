@@ -25,7 +25,7 @@
 #include "proto/frame.h"
 #include "server/job/job.h"
 #include "server/protocols/peers.h"
-#include "sim/stream.h"
+#include "sim/simulated_stream.h"
 #include "sim/wires.h"
 
 namespace thinwire::sim {
@@ -88,7 +88,7 @@ class Network {
   std::set<std::pair<WorkerId, ServerId>> breaks_;  // see BreakAfterFrame
   std::set<ServerId> cut_from_lead_;
   std::map<ServerId, absl::Duration> repeated_;
-  std::vector<std::weak_ptr<Stream>> streams_;
+  std::vector<std::weak_ptr<SimulatedStream>> streams_;
 };
 
 }  // namespace thinwire::sim

@@ -309,7 +309,7 @@ void VirtualWorker::Compute() {
 
 void VirtualWorker::Leave() {
   state_ = State::kLeaving;
-  core_->Leave(/*finished=*/true, options_.silence, [this](const absl::Status& left) {
+  core_->Leave({.finished = true}, options_.silence, [this](const absl::Status& left) {
     if (!left.ok()) return Fail(left);
     Tell("has left");
     state_ = State::kFinished;

@@ -122,6 +122,7 @@ HEAVY_HEADERS = {
     r"boost/beast": {"admin/http_server.cc"},
     r"nlohmann/json\.hpp": {
         "admin/server_json.cc",
+        "admin/traffic.cc",
         "cli/doctor/doctor_command.cc",
         "cli/doctor/doctor_report.cc",
         "cli/status/status_command.cc",

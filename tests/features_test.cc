@@ -88,6 +88,17 @@ TEST_F(FeaturesTest, PowerSgdSendsFactors) {
   EXPECT_LT(report["epoch_rows"][1]["train_loss"], report["epoch_rows"][0]["train_loss"]);
 }
 
+// DeMo: dct_topk, a residual that decays, and signSGD.
+TEST_F(FeaturesTest, DemoTrainsWithOneCoefficientOf64) {
+  const nlohmann::json report =
+      Train(kJob, {"--push", "dct_topk", "--topk_values", "fp8_e5m2", "--residual_decay", "0.99",
+                   "--optimizer", "sign_sgd", "--learning_rate", "0.001"});
+  EXPECT_EQ(report["push"], "dct_topk");
+  EXPECT_LT(report["push_bytes_encoded"].get<uint64_t>() * 60,
+            report["push_bytes_raw"].get<uint64_t>());
+  EXPECT_LT(report["epoch_rows"][1]["train_loss"], report["epoch_rows"][0]["train_loss"]);
+}
+
 TEST_F(FeaturesTest, EveryOptimizerEndsAtParametersOfItsOwn) {
   std::set<uint64_t> ends = {Train(kJob)["final_parameters_crc32c"]};
   for (const auto& [optimizer, rate] :

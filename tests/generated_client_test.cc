@@ -254,7 +254,7 @@ TEST_F(GeneratedClientTest, UnknownCodecEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   (*message.mutable_pushes(0)->mutable_payload())[0] = 77;
   ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT,
-            "shard 0: codec: unknown number (expected 1 to 30, got 77)");
+            "shard 0: codec: unknown number (expected 1 to 32, got 77)");
 }
 
 TEST_F(GeneratedClientTest, UnknownShardEndsOnlyItsStream) {

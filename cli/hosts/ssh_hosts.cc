@@ -154,6 +154,8 @@ std::vector<std::string> SshHosts::ServerCommand(ServerId server,
     command.insert(command.end(),
                    {"--credentials", absl::StrCat(folder, "/credentials/server-", server.value)});
   }
+  const std::vector<std::string> limits = LimitFlags(setting_.bandwidth);
+  command.insert(command.end(), limits.begin(), limits.end());
   if (!job.empty())
     command.insert(command.begin(), {"sh", "-c", kRunWithFile, "sh", job, job_file});
   return Supervised(seat.host, command);
@@ -186,6 +188,8 @@ absl::StatusOr<std::vector<std::string>> SshHosts::WorkerCommand(
     command.insert(command.end(), {"--device", host.devices[seat.position % host.devices.size()]});
   }
   if (!host.data_dir.empty()) command.insert(command.end(), {"--data_dir", host.data_dir});
+  const std::vector<std::string> limits = LimitFlags(setting_.bandwidth);
+  command.insert(command.end(), limits.begin(), limits.end());
   command.insert(command.end(), setting_.worker_flags.begin(), setting_.worker_flags.end());
   return Supervised(seat.host, command);
 }
@@ -222,6 +226,8 @@ std::vector<std::string> SshHosts::ScriptCommand(WorkerId worker) const {
   if (!setting_.state_dir.empty()) set("STATE_DIR", setting_.state_dir);
   if (!host.devices.empty()) set("DEVICE", host.devices[seat.position % host.devices.size()]);
   if (!host.data_dir.empty()) set("DATA_DIR", host.data_dir);
+  if (!setting_.bandwidth.uplink.empty()) set("UPLINK", setting_.bandwidth.uplink);
+  if (!setting_.bandwidth.downlink.empty()) set("DOWNLINK", setting_.bandwidth.downlink);
   command.push_back(script.python);
   command.insert(command.end(), script.command.begin(), script.command.end());
   return Supervised(seat.host, command);

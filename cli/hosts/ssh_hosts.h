@@ -36,6 +36,7 @@
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "common/base/ids.h"
+#include "config/connection_flags.h"
 
 namespace thinwire {
 
@@ -57,6 +58,7 @@ struct SshSetting {
   bool resume = false;
   OutputFile output;  // `path` is on this machine
   std::vector<std::string> worker_flags;
+  BandwidthFlags bandwidth;         // the limits of each server and worker
   std::optional<SshScript> script;  // in place of programs.worker
 };
 

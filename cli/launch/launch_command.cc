@@ -23,6 +23,7 @@
 #include "common/files/read_file.h"
 #include "common/time/clock.h"
 #include "config/command_flags.h"
+#include "config/connection_flags.h"
 #include "config/field_flags.h"
 #include "config/fields.h"
 #include "config/job_text.h"
@@ -89,6 +90,7 @@ absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
 // Checks the flags of a run with a Python program. Errors: InvalidArgument.
 absl::Status CheckScriptFlags(const LaunchCommand& command) {
   RETURN_IF_ERROR(CheckRemoteFlags(command));
+  RETURN_IF_ERROR(RatesOf(command.run.bandwidth).status());
   const TrainCommand& run = command.run;
   const TrainCommand defaults;
   for (const auto& [name, given] : {
@@ -96,6 +98,7 @@ absl::Status CheckScriptFlags(const LaunchCommand& command) {
            std::pair("--restarts", run.restarts != defaults.restarts),
            std::pair("--verbose", run.verbose),
            std::pair("--admin", !run.admin.empty()),
+           std::pair("--price_per_gb", run.bandwidth.price_per_gb != 0),
            std::pair("--tensorboard", !run.tensorboard.empty()),
        }) {
     if (!given) continue;
@@ -184,6 +187,7 @@ SshSetting SettingOf(const LaunchCommand& command) {
   setting.state_dir = command.run.state_dir;
   setting.output = command.run.output;
   setting.worker_flags = command.worker_flags;
+  setting.bandwidth = command.run.bandwidth;
   return setting;
 }
 

@@ -60,6 +60,7 @@ class StatusView {
       if (replies[i].ok()) {
         histories_[i].Add(*replies[i], now);
       } else {
+        histories_[i].AddFailure(now);
         errors.push_back(std::string(replies[i].status().message()));
       }
     }

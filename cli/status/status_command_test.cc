@@ -39,6 +39,7 @@ TEST_F(StatusCommandTest, AServerThatDoesNotAnswerIsShownAsSuch) {
   other_.Stop();
   EXPECT_EQ(Run({.servers = {.addresses = addresses_}}), ExitCode::kOk);
   EXPECT_THAT(out_.str(), HasSubstr("servers     1 of 2 answered\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("server 1 has not answered for"));
   EXPECT_THAT(log_.str(), HasSubstr("error: server 1 (" + other_.address()));
 }
 

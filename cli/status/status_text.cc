@@ -1,6 +1,5 @@
 #include "cli/status/status_text.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "admin/html.h"
+#include "admin/job_condition.h"
 #include "admin/job_summary.h"
 #include "admin/server_page.h"
 #include "cli/terminal/table.h"
@@ -27,32 +27,26 @@ std::string StepText(const JobSummary& summary) {
   if (summary.step_age > absl::ZeroDuration()) {
     absl::StrAppend(&text, ", open for ", DurationText(summary.step_age));
   }
-  if (!summary.unfinished.empty()) {
-    absl::StrAppend(&text, ", not finished by ", WorkerListText(summary.unfinished));
-  }
   return text;
 }
 
-std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& summary) {
+std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& summary,
+                      const JobCondition& condition) {
   std::string text;
-  uint64_t generation = 0;
-  uint32_t target_workers = 0;
-  for (const ServerHistory& server : servers) {
-    if (server.latest() == nullptr) continue;
-    generation = std::max<uint64_t>(generation, server.latest()->generation());
-    if (server.server() == ServerId{0}) target_workers = server.latest()->target_workers();
-  }
   if (summary.answered_count > 0) {
     AddFact("job", summary.job, text);
+    AddFact("state", StateText(condition), text);
     if (!summary.rule.mode.empty()) AddFact("mode", ModeText(summary), text);
-    AddFact("generation", absl::StrCat(generation), text);
+    AddFact("generation", absl::StrCat(summary.generation), text);
     AddFact("step", StepText(summary), text);
   }
   AddFact("servers", absl::StrCat(summary.answered_count, " of ", servers.size(), " answered"),
           text);
   if (summary.answered_count == 0) return text;
   std::string workers = absl::StrCat(summary.live.size(), " of ", summary.worker_count, " live");
-  if (target_workers > 0) absl::StrAppend(&workers, ", ", target_workers, " wanted");
+  if (summary.target_workers > 0) {
+    absl::StrAppend(&workers, ", ", summary.target_workers, " wanted");
+  }
   if (summary.worker_count == 0) workers = "none has joined yet";
   AddFact("workers", workers, text);
   if (summary.noise.scale()) AddFact("noise scale", NoiseScaleText(summary.noise), text);
@@ -102,13 +96,9 @@ std::string DurabilityText(std::span<const ServerHistory> servers, absl::Time no
 
 std::string StatusText(std::span<const ServerHistory> servers, absl::Time now) {
   const JobSummary summary = SummaryOf(servers, now);
-  std::string text = FactsText(servers, summary);
-  for (const ServerHistory& server : servers) {
-    if (server.latest() != nullptr && server.latest()->awaits_rollback()) {
-      absl::StrAppend(&text, "server ", server.server().value,
-                      " waits for the lead's decision after its restart\n");
-    }
-  }
+  const JobCondition condition = ConditionOf(servers, summary, now);
+  std::string text = FactsText(servers, summary, condition);
+  for (const std::string& problem : condition.problems) absl::StrAppend(&text, problem, "\n");
   absl::StrAppend(&text, WorkersText(servers, now), "\n", TextOf(ServerTable(servers, now)));
   if (summary.answered_count == 0) return text;
   return absl::StrCat(text, PushesText(summary), DurabilityText(servers, now));

@@ -72,10 +72,14 @@ TEST(StatusTextTest, EveryFigureOfALargeJobFitsEightyColumns) {
   reply.set_failed_checkpoints(12);
   std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
   servers[0].Add(reply, kStart);
+  servers[1].AddFailure(kStart);
   const std::string text = StatusText(servers, kStart + absl::Seconds(1));
+  EXPECT_THAT(text, HasSubstr("server 1 has not answered for 1.0 s\n"));
   EXPECT_LE(LongestLine(text), 80u) << text;
-  EXPECT_THAT(text, HasSubstr("job         mnist\nmode        backup\ngeneration  2\n"));
-  EXPECT_THAT(text, HasSubstr("step        1,234,567, not finished by worker 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("job         mnist\nstate       waiting for server 1\nmode        backup\n"
+                        "generation  2\n"));
+  EXPECT_THAT(text, HasSubstr("step        1,234,567\n"));
   EXPECT_THAT(text, HasSubstr("servers     1 of 2 answered\nworkers     1 of 2 live, 4 wanted\n"));
   EXPECT_THAT(text, HasSubstr("batch       16,777,216 examples, 1024 batches per worker, "
                               "65536 workers wished\n"));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "admin/traffic.h"
 #include "cli/train/progress.h"
 #include "common/files/atomic_file.h"
 #include "common/spec/rule.h"
@@ -208,6 +209,11 @@ void AddCounters(const TrainResult& result, ordered_json& report) {
                          {"histogram", histogram}};
 }
 
+Traffic TrafficOf(const TrainResult& result) {
+  return TrafficOf(result.record.Totals(), absl::Seconds(result.record.seconds()),
+                   result.price_per_gb, /*whole_run=*/true);
+}
+
 // Returns a number with its noun, such as "1 server" or "2 servers".
 std::string CountText(uint32_t count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
@@ -347,6 +353,7 @@ ordered_json ReportJson(const TrainResult& result) {
     report["output_epoch"] = OrNull(writer->kept_epoch);
   }
   AddCounters(result, report);
+  report["traffic"] = TrafficJson(TrafficOf(result));
   report["final_parameters_crc32c"] = OrNull(result.parameters_crc32c);
   report["interrupted"] = result.interrupted;
   report["diverged"] = record.diverged();
@@ -411,6 +418,9 @@ std::string ReportTable(const TrainResult& result) {
   AddRow("pulled",
          TrafficText(totals.pull_bytes_raw(), totals.pull_bytes_encoded(), PullName(result.config)),
          table);
+  for (const auto& [name, value] : TrafficFacts(TrafficOf(result))) {
+    AddRow(name.c_str(), value, table);
+  }
   if (result.totals) {
     AddRow("shard pushes", PushesText(*result.totals), table);
     AddRow("staleness",

@@ -17,6 +17,7 @@ namespace thinwire {
 
 struct TrainResult {
   JobConfig config;
+  double price_per_gb = 0;  // see Traffic (admin/traffic.h)
   RunRecord record;
   std::optional<ServerTotals> totals;  // nullopt unless every server replied at the end of the run
   std::optional<uint32_t> parameters_crc32c;

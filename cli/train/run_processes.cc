@@ -53,6 +53,8 @@ absl::Status RunProcesses::StartHere(const std::string& name, std::vector<std::s
   if (setting_.trace) {
     command.insert(command.end(), {"--trace", dir_.PathOf(absl::StrCat(name, kTraceEnding))});
   }
+  const std::vector<std::string> limits = LimitFlags(setting_.bandwidth);
+  command.insert(command.end(), limits.begin(), limits.end());
   return processes_.Start(name, command);
 }
 

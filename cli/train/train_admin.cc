@@ -10,6 +10,7 @@
 #include "admin/html.h"
 #include "admin/metrics.h"
 #include "admin/server_json.h"
+#include "admin/server_metrics.h"
 #include "admin/server_page.h"
 #include "admin/status_table.h"
 #include "common/base/ids.h"
@@ -70,19 +71,20 @@ ordered_json WorkersJson(const RunRecord& record) {
 
 }  // namespace
 
-TrainAdmin::TrainAdmin(const JobConfig& config, Clock& clock)
+TrainAdmin::TrainAdmin(const JobConfig& config, Clock& clock, double price_per_gb)
     : job_(config.name()),
       loss_only_(config.task().loss() == Task::Loss::script),
       clock_(clock),
+      price_per_gb_(price_per_gb),
       record_(config.consistency().workers()),
       updated_(clock.Now()) {
   for (uint32_t i = 0; i < config.servers(); ++i) servers_.emplace_back(ServerId{i});
 }
 
 absl::StatusOr<std::unique_ptr<TrainAdmin>> TrainAdmin::Start(const std::string& address,
-                                                              const JobConfig& config,
-                                                              Clock& clock) {
-  std::unique_ptr<TrainAdmin> admin(new TrainAdmin(config, clock));
+                                                              const JobConfig& config, Clock& clock,
+                                                              double price_per_gb) {
+  std::unique_ptr<TrainAdmin> admin(new TrainAdmin(config, clock, price_per_gb));
   ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, AdminOptions(*admin)));
   return admin;
 }
@@ -97,16 +99,23 @@ void TrainAdmin::Update(const RunRecord& record, const std::vector<StatusReply>&
   for (const StatusReply& reply : replies) {
     if (reply.server() >= servers_.size()) continue;
     ServerHistory& server = servers_[reply.server()];
-    // A server that no longer answers has the same newest reply as before.
-    if (server.latest() == nullptr || !MessageDifferencer::Equals(*server.latest(), reply)) {
+    // A server that no longer answers has the same newest reply as before. Before the first Join,
+    // the replies of a server do not differ.
+    if (server.latest() == nullptr || !reply.sealed() ||
+        !MessageDifferencer::Equals(*server.latest(), reply)) {
       server.Add(reply, updated_);
     }
   }
 }
 
+Traffic TrainAdmin::traffic() const {
+  return TrafficOf(record_.Totals(), absl::Seconds(record_.seconds()), price_per_gb_,
+                   /*whole_run=*/true);
+}
+
 HttpReply TrainAdmin::Page() const {
   absl::MutexLock lock(&mu_);
-  const std::vector<std::pair<std::string, std::string>> facts = {
+  std::vector<std::pair<std::string, std::string>> facts = {
       {"step", absl::StrCat(html::CountText(record_.steps()), " of ",
                             html::CountText(record_.planned_steps()))},
       {"train loss", Decimal(record_.train_loss())},
@@ -115,6 +124,7 @@ HttpReply TrainAdmin::Page() const {
       {"examples", html::CountText(record_.examples())},
       {"training", html::DurationText(absl::Seconds(record_.seconds()))},
       {"restarts", absl::StrCat(record_.restarts().size())}};
+  for (auto& fact : TrafficFacts(traffic())) facts.push_back(std::move(fact));
   std::string body = html::Facts(facts);
   if (const std::string waiting = record_.waiting(); !waiting.empty()) {
     absl::StrAppend(&body, html::Paragraph(waiting, true));
@@ -144,6 +154,7 @@ HttpReply TrainAdmin::StatusJson() const {
                          {"seconds", record_.seconds()},
                          {"examples", record_.examples()},
                          {"restarts", record_.restarts().size()},
+                         {"traffic", TrafficJson(traffic())},
                          {"waiting", record_.waiting()},
                          {"workers", WorkersJson(record_)}};
   if (const auto loss = record_.train_loss()) status["train_loss"] = *loss;
@@ -156,9 +167,7 @@ HttpReply TrainAdmin::StatusJson() const {
 
 HttpReply TrainAdmin::Metrics() const {
   absl::MutexLock lock(&mu_);
-  MetricList metrics;
-  metrics.BuildInfo("train");
-  metrics.ResidentMemory();
+  MetricList metrics = MetricList::OfProcess(job_, "train", /*credentials=*/"");
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.",
                 record_.CountOf(WorkerRow::State::kTraining) > 0 ? 1 : 0);
   for (const auto state :
@@ -185,6 +194,8 @@ HttpReply TrainAdmin::Metrics() const {
     metrics.Gauge("train_test_loss", "The newest test loss.", *loss);
   }
   metrics.AddWorkerCounters(record_.Totals());
+  AddJobMetrics(servers_, clock_.Now(), /*stopping=*/false, metrics);
+  AddTrafficMetrics(traffic(), metrics);
   return {.type = kMetricsType, .body = metrics.Text()};
 }
 

@@ -19,6 +19,7 @@
 #include "admin/curve.h"
 #include "admin/http_server.h"
 #include "admin/server_history.h"
+#include "admin/traffic.h"
 #include "cli/train/run_record.h"
 #include "common/time/clock.h"
 #include "proto/control.pb.h"
@@ -32,9 +33,11 @@ class TrainAdmin {
   // Longer than the longest time for which the run waits for its servers' answers.
   static constexpr absl::Duration kUpdateLimit = absl::Seconds(90);
 
-  // Listens on ADDRESS. CLOCK must outlive the TrainAdmin. Errors: those of HttpServer::Start.
+  // Listens on ADDRESS. CLOCK must outlive the TrainAdmin. PRICE_PER_GB: see Traffic. Errors: those
+  // of HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<TrainAdmin>> Start(const std::string& address,
-                                                           const JobConfig& config, Clock& clock);
+                                                           const JobConfig& config, Clock& clock,
+                                                           double price_per_gb = 0);
 
   const std::string& address() const { return http_->address(); }
 
@@ -50,11 +53,14 @@ class TrainAdmin {
   HttpReply Readyz() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  TrainAdmin(const JobConfig& config, Clock& clock);
+  TrainAdmin(const JobConfig& config, Clock& clock, double price_per_gb);
+
+  Traffic traffic() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string job_;
   const bool loss_only_;  // tests have a loss and no accuracy
   Clock& clock_;
+  const double price_per_gb_;
   mutable absl::Mutex mu_;
   RunRecord record_ ABSL_GUARDED_BY(mu_);
   absl::Time updated_ ABSL_GUARDED_BY(mu_);

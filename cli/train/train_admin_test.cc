@@ -11,6 +11,9 @@
 namespace thinwire {
 namespace {
 
+// The labels of every metric.
+const std::string kLabels = "job_name=\"mnist\",role=\"train\"";
+
 using testing::HasSubstr;
 
 JobConfig TwoWorkers() {
@@ -42,7 +45,7 @@ TEST(TrainAdminTest, ThePageShowsWorkersCurvesAndServers) {
   ManualClock clock;
   const auto admin = TrainAdmin::Start("127.0.0.1:0", TwoWorkers(), clock);
   ASSERT_TRUE(admin.ok()) << admin.status();
-  EXPECT_THAT((*admin)->Metrics().body, HasSubstr("\nthinwire_ready 0\n"));
+  EXPECT_THAT((*admin)->Metrics().body, HasSubstr("\nthinwire_ready{" + kLabels + "} 0\n"));
   RunRecord record(2);
   record.Apply(StepOf(0, 10, 2.0));
   (*admin)->Update(record, {});
@@ -65,10 +68,11 @@ TEST(TrainAdminTest, ThePageShowsWorkersCurvesAndServers) {
   EXPECT_EQ(status["servers"][1]["status"]["accepted_pushes"], "12");
 
   const std::string metrics = (*admin)->Metrics().body;
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_ready 1\n"));
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_workers{state=\"training\"} 2\n"));
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_test_accuracy_ratio 0.75\n"));
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_push_raw_bytes_total 8000\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_ready{" + kLabels + "} 1\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("\nthinwire_train_workers{state=\"training\"," + kLabels + "} 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_test_accuracy_ratio{" + kLabels + "} 0.75\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_push_raw_bytes_total{" + kLabels + "} 8000\n"));
 }
 
 TEST(TrainAdminTest, AJobWithoutAccuracyShowsTheTestLoss) {
@@ -94,7 +98,7 @@ TEST(TrainAdminTest, AJobWithoutAccuracyShowsTheTestLoss) {
   EXPECT_EQ(status["test_loss"], 0.25);
   EXPECT_FALSE(status.contains("test_accuracy"));
   const std::string metrics = (*admin)->Metrics().body;
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_test_loss 0.25\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_test_loss{" + kLabels + "} 0.25\n"));
   EXPECT_EQ(metrics.find("accuracy"), std::string::npos);
 }
 
@@ -102,11 +106,17 @@ TEST(TrainAdminTest, ARepeatedReplyIsNoNewAnswer) {
   ManualClock clock;
   const auto admin = TrainAdmin::Start("127.0.0.1:0", TwoWorkers(), clock);
   ASSERT_TRUE(admin.ok()) << admin.status();
-  (*admin)->Update(RunRecord(2), {ReplyOf(0, 30)});
-  clock.Advance(absl::Seconds(7));
-  (*admin)->Update(RunRecord(2), {ReplyOf(0, 30)});
-  const auto status = nlohmann::json::parse((*admin)->StatusJson().body);
-  EXPECT_EQ(status["servers"][0]["answered_seconds_ago"], 7);
+  const auto age = [&](const StatusReply& reply) {
+    (*admin)->Update(RunRecord(2), {reply});
+    clock.Advance(absl::Seconds(7));
+    (*admin)->Update(RunRecord(2), {reply});
+    const auto status = nlohmann::json::parse((*admin)->StatusJson().body);
+    return status["servers"][0]["answered_seconds_ago"];
+  };
+  StatusReply reply = ReplyOf(0, 30);
+  EXPECT_EQ(age(reply), 0) << "no worker has joined, so all replies are the same";
+  reply.set_sealed(true);
+  EXPECT_EQ(age(reply), 7);
 }
 
 }  // namespace

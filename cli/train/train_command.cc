@@ -24,6 +24,7 @@
 #include "common/time/clock.h"
 #include "common/time/unix_clock.h"
 #include "config/command_flags.h"
+#include "config/connection_flags.h"
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
@@ -114,6 +115,7 @@ void AddRunFlags(CLI::App& app, TrainCommand& command) {
       .OneOf({"last", "best"})
       .Needs(output)
       .Environment("THINWIRE_KEEP");
+  AddBandwidth(flags, command.bandwidth, "each worker and each server of the run");
   flags
       .Add("--admin", command.admin,
            "The host:port of a status page of the run, with metrics, in plaintext. Port 0 "
@@ -169,6 +171,7 @@ absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags
 }
 
 absl::Status CheckOutputs(const TrainCommand& command, const JobConfig& config) {
+  RETURN_IF_ERROR(RatesOf(command.bandwidth).status());
   // Reports the errors before hours of training, not after.
   if (!config.report().empty()) {
     if (auto status = CheckReportPath(config.report()); !status.ok())
@@ -194,7 +197,7 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
   SteadyClock clock;
   std::unique_ptr<TrainAdmin> admin;
   if (!command.admin.empty()) {
-    auto started = TrainAdmin::Start(command.admin, config, clock);
+    auto started = TrainAdmin::Start(command.admin, config, clock, command.bandwidth.price_per_gb);
     if (!started.ok()) return Fail(console, started.status(), ExitCodeOf(started.status()));
     admin = *std::move(started);
     console.Note(absl::StrCat("admin ", admin->address()));
@@ -210,6 +213,7 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
   setting.resume = command.resume;
   setting.restarts = command.restarts;
   setting.output = command.output;
+  setting.bandwidth = command.bandwidth;
   setting.admin = admin.get();
   setting.summary = summary->get();
   setting.trace = !command.trace.empty();

@@ -16,6 +16,7 @@
 #include "cli/terminal/console.h"
 #include "cli/train/train_run.h"
 #include "common/base/exit_code.h"
+#include "config/connection_flags.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"
 
@@ -35,9 +36,10 @@ struct TrainCommand {
   uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
   OutputFile output = {};
-  std::string admin = "";        // address of the status page; empty: none
-  std::string tensorboard = "";  // folder of TensorBoard's event files; empty: none
-  std::string trace = "";        // file of the trace of all processes; empty: none
+  BandwidthFlags bandwidth = {};  // of each process of the run
+  std::string admin = "";         // address of the status page; empty: none
+  std::string tensorboard = "";   // folder of TensorBoard's event files; empty: none
+  std::string trace = "";         // file of the trace of all processes; empty: none
   std::optional<FieldFlags> fields =
       {};  // flags of the job's fields; set by AddTrain and AddLaunch
 };

@@ -85,7 +85,7 @@ TEST_F(TrainCommandTest, AProblemIsReportedAtItsPlace) {
       testing::AllOf(HasSubstr("--workers: out of range (expected 1 to 65536, got 0)\n"),
                      HasSubstr("/job:2:3: backup: only valid with mode: backup (got mode: sync)")));
   EXPECT_EQ(Parse("", {"--density", "0.1"}).status().message(),
-            "--density: only valid with push: topk or randomk (got push: fp32)");
+            "--density: only valid with push: topk, randomk or dct_topk (got push: fp32)");
 }
 
 TEST_F(TrainCommandTest, AFlagReplacesASettingTogetherWithItsDetailsInTheFile) {

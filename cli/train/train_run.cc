@@ -10,8 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "admin/job_summary.h"
 #include "cli/process/command_lines.h"
 #include "common/base/status_macros.h"
+#include "config/connection_flags.h"
 #include "proto/worker_event_json.h"
 
 namespace thinwire {
@@ -50,6 +52,7 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
       display_(setting_, console, clock),
       problems_(console),
       result_{.config = setting.config,
+              .price_per_gb = setting.bandwidth.price_per_gb,
               .record = RunRecord(setting.config.consistency().workers()),
               .totals = std::nullopt,
               .parameters_crc32c = std::nullopt,
@@ -158,6 +161,14 @@ void TrainRun::ObtainModel() {
   problems_.Add(absl::StrCat(flag, status.message()));
 }
 
+absl::Duration TrainRun::MastersTime(const std::vector<StatusReply>& statuses) const {
+  const absl::StatusOr<BandwidthRates> rates = RatesOf(setting_.bandwidth);
+  if (!rates.ok() || rates->up == 0) return absl::ZeroDuration();
+  uint64_t value_count = 0;
+  for (const StatusReply& status : statuses) value_count += ValueCountOf(status);
+  return absl::Seconds(static_cast<double>(value_count * sizeof(float)) / rates->up);
+}
+
 void TrainRun::AskServers() {
   auto statuses = calls_->Status(kAnswerTimeout);
   if (!statuses.ok()) return problems_.Add(statuses.status());
@@ -169,7 +180,7 @@ void TrainRun::AskServers() {
   const bool sealed =
       std::all_of(statuses->begin(), statuses->end(), [](const auto& s) { return s.sealed(); });
   if (!sealed) return;  // before the first Join, a server has no parameters
-  const auto crc = calls_->MastersCrc32c(*statuses, kAnswerTimeout);
+  const auto crc = calls_->MastersCrc32c(*statuses, kAnswerTimeout + MastersTime(*statuses));
   if (!crc.ok()) return problems_.Add(crc.status());
   result_.parameters_crc32c = *crc;
 }

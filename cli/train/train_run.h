@@ -73,6 +73,8 @@ class TrainRun {
   // Copies the trained model to this machine if it is on another one. Adds a problem if the run
   // succeeded but there is no model file.
   void ObtainModel();
+  // Returns the time that the servers need to send the masters of STATUSES below --uplink.
+  absl::Duration MastersTime(const std::vector<StatusReply>& statuses) const;
   // Requests the servers' counters and the checksum of the parameters, and stores both in result().
   void AskServers();
   // Makes the channels for calls to the servers.

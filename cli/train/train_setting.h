@@ -11,6 +11,7 @@
 #include "cli/process/command_lines.h"
 #include "cli/train/run_summary.h"
 #include "cli/train/train_admin.h"
+#include "config/connection_flags.h"
 #include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"
 
@@ -35,6 +36,7 @@ struct TrainSetting {
   // The second and later restarts of a process are delayed.
   absl::Duration restart_delay = absl::Seconds(1);
   OutputFile output;
+  BandwidthFlags bandwidth;  // `hosts` has the limits for other machines
   // Show and write the figures of the run; must outlive the TrainRun; null: no admin port, no
   // TensorBoard files.
   TrainAdmin* admin = nullptr;

@@ -203,7 +203,7 @@ absl::Status ClientCore::RollBackTo(Step first) {
   return encoder_->DropBegun();
 }
 
-void ClientCore::Leave(bool finished, absl::Duration patience, LeaveDone done) {
+void ClientCore::Leave(const LeaveReason& reason, absl::Duration patience, LeaveDone done) {
   if (joined_run_.incarnation == Incarnation{}) return done(absl::OkStatus());
   std::optional<ServerId> lost;
   if (exchange_ != nullptr) {
@@ -218,7 +218,9 @@ void ClientCore::Leave(bool finished, absl::Duration patience, LeaveDone done) {
   request.set_worker(options_.worker.value);
   request.set_incarnation(joined_run_.incarnation.value);
   request.set_run(joined_run_.run.value);
-  request.set_finished(finished);
+  request.set_finished(reason.finished);
+  request.set_failed(reason.failed);
+  request.set_diverged(reason.diverged);
   leaving_ = std::make_unique<Leaving>(transport_, loop_, patience, std::move(servers),
                                        std::move(request), std::move(done));
   if (stopped_) leaving_->Hurry();
@@ -242,6 +244,10 @@ void ClientCore::BeginStep(Step step, uint32_t examples, float scale, float rate
 void ClientCore::Ready(uint32_t tensor, std::span<const float> gradient,
                        std::shared_ptr<const void> owner) {
   if (exchange_ != nullptr) exchange_->pushes().Ready(tensor, gradient, std::move(owner));
+}
+
+void ClientCore::ReadyFragment(uint32_t fragment, std::span<const std::span<const float>> tensors) {
+  if (exchange_ != nullptr) exchange_->pushes().ReadyFragment(fragment, tensors);
 }
 
 std::optional<Step> ClientCore::Settle() {

@@ -6,7 +6,7 @@
 //   core->BeginStep(step, examples, scale);
 //   core->Ready(tensor, gradient, owner);      // for each tensor
 //     -> OnShardArrived, OnStepEncoded, OnNextStep(next)
-//   core->Leave(finished, [](absl::Status left) {...});
+//   core->Leave(reason, [](absl::Status left) {...});
 //
 // After OnRollback, call Join again. A disk that holds the worker's state folder is read and
 // written by the loop.
@@ -79,7 +79,7 @@ class ClientCore {
   void Join(std::span<const std::span<const float>> initial, JoinDone done);
   // Leaves the servers; see Client::Leave. DONE receives the error of a server that could not be
   // left. PATIENCE: how long unreachable servers are called again.
-  void Leave(bool finished, absl::Duration patience, LeaveDone done);
+  void Leave(const LeaveReason& reason, absl::Duration patience, LeaveDone done);
   // From now on, Join ends with Cancelled, and Leave calls every server only once. Idempotent.
   void Stop();
   // Ends the exchange: no call of the listener follows. Idempotent.
@@ -88,6 +88,7 @@ class ClientCore {
   // Does nothing if no exchange is running. See Client.
   void BeginStep(Step step, uint32_t examples, float scale = 1, float rate_factor = 1);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
+  void ReadyFragment(uint32_t fragment, std::span<const std::span<const float>> tensors);
   // Makes the next step wait for the newest parameters. Returns it, or nullopt without an exchange.
   // See PushPipeline::Settle.
   std::optional<Step> Settle();

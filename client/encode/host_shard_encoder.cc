@@ -12,7 +12,8 @@
 namespace thinwire::client {
 
 HostShardEncoder::HostShardEncoder(const Partition& partition, const ClientOptions& options,
-                                   std::pmr::memory_resource* memory) {
+                                   std::pmr::memory_resource* memory)
+    : residual_decay_(static_cast<float>(options.residual_decay)) {
   shards_.reserve(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const ShardId shard{s};
@@ -45,6 +46,7 @@ absl::Status HostShardEncoder::Begin(const Work& work) {
 ByteChain HostShardEncoder::Encode(const Work& work, std::span<const float> gradient,
                                    std::span<const float> scaled) {
   ShardMemory& memory = shards_[work.shard.value];
+  memory.feedback.Decay(residual_decay_);
   const std::span<const float> values = memory.correction.Correct(scaled, direction_);
   const std::shared_ptr<const void>& owner = work.gradient.owner;
   if (owner != nullptr && work.gradient.may_alias && values.data() == gradient.data() &&

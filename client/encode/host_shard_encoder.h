@@ -58,6 +58,7 @@ class HostShardEncoder final : public ShardEncoder {
   ByteChain Encode(const Work& work, std::span<const float> gradient,
                    std::span<const float> scaled);
 
+  const float residual_decay_;
   std::vector<ShardMemory> shards_;
   BufferPool pool_;
   std::optional<ByteChain> begun_;

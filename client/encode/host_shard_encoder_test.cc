@@ -79,6 +79,19 @@ TEST_F(HostShardEncoderTest, PayloadAndResidualAddUpToTheGradient) {
   EXPECT_NE(residual, Floats(4)) << "the codec rounds";
 }
 
+// Algorithm 1 of DeMo: m = decay * m + g; q = the largest coefficients of m; m -= q.
+TEST_F(HostShardEncoderTest, TheResidualWithADecayIsTheMomentumOfDemo) {
+  Make({.id = CodecId::kTopK, .density = 0.25}, {.residual_decay = 0.5});
+  Floats momentum(4, 0.0f);
+  for (const Floats& gradient : {Floats{8, 1, -2, 3}, Floats{1, 0, 0, 0}, Floats{0, -4, 1, 2}}) {
+    for (size_t i = 0; i < 4; ++i) momentum[i] = 0.5f * momentum[i] + gradient[i];
+    const Floats sent = Decode(*Encode(gradient));
+    for (size_t i = 0; i < 4; ++i) momentum[i] -= sent[i];
+    EXPECT_EQ(Residual(), momentum);
+  }
+  EXPECT_EQ(momentum, (Floats{0.5f, 0, 0.5f, 2}));
+}
+
 TEST_F(HostShardEncoderTest, TheFactorMultipliesTheGradient) {
   Make({.id = CodecId::kFp32});
   EXPECT_EQ(Decode(*Encode({1, -2, 3, 4}, 0.5f)), (Floats{0.5f, -1, 1.5f, 2}));

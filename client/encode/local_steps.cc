@@ -37,15 +37,13 @@ LocalSteps::LocalSteps(const LocalStepsSpec& spec, std::span<const TensorShape> 
     : spec_(spec) {
   size_t value_count = 0;
   for (const TensorShape& tensor : tensors) value_count += tensor.value_count();
-  start_.resize(value_count);
   state_.slots.assign(SlotCount(spec.optimizer), std::vector<float>(value_count));
 }
 
 void LocalSteps::Begin(Tensors parameters) {
-  size_t offset = 0;
+  start_.clear();
   for (const std::span<float> tensor : parameters) {
-    std::ranges::copy(tensor, start_.begin() + static_cast<ptrdiff_t>(offset));
-    offset += tensor.size();
+    start_.insert(start_.end(), tensor.begin(), tensor.end());
   }
 }
 

@@ -4,13 +4,15 @@
 // examples of each shard.
 //
 //   gradient of a shard    push
-//   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
+//   finite                 payload = C(decay * residual + correct(factor * gradient)),
+//                          weight = examples
 //   not finite             no payload, weight 0; residual and momentum do not change
 //
 // After SendDense, C is a dense codec for all shards, so that a worker that leaves takes no
 // residual with it.
 //
-// The factor comes from GradientClip, and `correct` is momentum correction (momentum_correction.h).
+// The decay is ClientOptions::residual_decay, the factor comes from GradientClip, and `correct` is
+// momentum correction (momentum_correction.h).
 // C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
 // codec of the shard (codec_tuner.h, UseCodecs). If C is not dense or has fewer than 8 bits per
 // value, shards of vectors use a dense codec of 8 bits or more instead, because vectors are small

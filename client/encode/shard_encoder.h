@@ -2,9 +2,11 @@
 // it stores the feedback state: the residual, which contains the codec's errors and the values of
 // late pushes, and the momentum, if momentum correction is on.
 //
-//   v = residual + correct(factor * gradient);   payload = C(v);   residual = v - decode(payload)
+//   v = decay * residual + correct(factor * gradient);   payload = C(v)
+//   residual = v - decode(payload)
 //
-// Here, `correct` is momentum correction (momentum_correction.h) and C is the codec.
+// Here, `decay` is ClientOptions::residual_decay, `correct` is momentum correction
+// (momentum_correction.h) and C is the codec.
 //
 // Each call handles a whole shard. HostShardEncoder works in the host's memory, DeviceShardEncoder
 // (client/gpu) on a GPU. On a GPU, Begin launches the work and Finish waits for its end, so that

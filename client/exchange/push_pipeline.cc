@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/transport/join_leave.h"
+#include "common/model/fragments.h"
 #include "common/time/trace.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
@@ -24,7 +25,8 @@ PushPipeline::PushPipeline(const ExchangeParts& parts,
       reads_(reads),
       returns_(returns),
       fail_(std::move(fail)),
-      gradients_(parts.partition),
+      fragments_(DealFragments(parts.partition, parts.options.fragments)),
+      gradients_(parts.partition, fragments_),
       clip_(parts.options.gradient_clip, parts.options.worker_count,
             parts.partition.tensors().size()) {}
 
@@ -62,7 +64,14 @@ void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
   EncodeMore();
 }
 
-// Stage 2: shards are encoded in ascending order, one per task of the event loop.
+void PushPipeline::ReadyFragment(uint32_t fragment,
+                                 std::span<const std::span<const float>> tensors) {
+  if (stopped_) return;
+  gradients_.ReadyFragment(fragment, tensors);
+  EncodeMore();
+}
+
+// Stage 2: shards are encoded in the order of all workers, one per task of the event loop.
 
 bool PushPipeline::MayBegin() {
   return parts_.encoder.may_begin() && gradients_.NextIsReady() && clip_.known() &&

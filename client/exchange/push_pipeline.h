@@ -3,7 +3,7 @@
 //
 //   Ready: gradient of a tensor
 //     -> GradientClip       if the norm is limited, waits until all tensors are ready
-//     -> StepGradients      yields shards in ascending order
+//     -> StepGradients      yields shards in the order of all workers
 //     -> PushEncoder        one shard per task of the loop
 //     -> SendQueue          the queue of the shard's server
 //   OnVerdict: verdict of a shard
@@ -63,6 +63,9 @@ class PushPipeline {
   void BeginStep(Step step, uint32_t examples, float scale, float rate_factor);
   // Accepts the gradient of TENSOR. OWNER, if not null, keeps the gradient alive.
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
+  // Accepts the values of TENSORS, one span per tensor, for the shards of FRAGMENT. REQUIRES: the
+  // norm is not limited.
+  void ReadyFragment(uint32_t fragment, std::span<const std::span<const float>> tensors);
   // Continues if a send queue has room. Call this when a send queue has become shorter.
   void OnQueueRoom();
   // Handles a verdict from the server of LINK.
@@ -103,6 +106,7 @@ class PushPipeline {
   GtopkReturns& returns_;
   const std::function<void(absl::Status)> fail_;
 
+  const std::vector<std::vector<ShardId>> fragments_;
   StepGradients gradients_;
   GradientClip clip_;
   // The steps that lack verdicts, in ascending order, and the current one if it has no push yet.

@@ -1,9 +1,11 @@
 // StepGradients: collects the gradients of the current step and yields the shards to push. All
-// workers push shards in ascending order. A shard is ready when the gradients of all its tensors
-// are ready.
+// workers push the fragments (common/model/fragments.h) in their order, and the shards of a fragment
+// in ascending order. A shard is ready when the gradients of all its tensors, or its fragment, are
+// ready.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STEP_GRADIENTS_H_
 #define THINWIRE_CLIENT_EXCHANGE_STEP_GRADIENTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,8 +20,8 @@ namespace thinwire::client {
 // Not thread-safe.
 class StepGradients {
  public:
-  // PARTITION must outlive this object.
-  explicit StepGradients(const Partition& partition);
+  // FRAGMENTS contains each shard once. Both arguments must outlive this object.
+  StepGradients(const Partition& partition, const std::vector<std::vector<ShardId>>& fragments);
 
   // Starts a step in which no gradient is ready yet.
   void Begin();
@@ -27,22 +29,27 @@ class StepGradients {
   // null, OWNER keeps the gradient alive after that. Call once per tensor and step.
   void Ready(uint32_t tensor, std::span<const float> gradient,
              std::shared_ptr<const void> owner = nullptr);
+  // Adds the values that TENSORS, one span per tensor, has for the shards of FRAGMENT. TENSORS must
+  // stay valid until done() returns true. Call once per fragment and step, instead of Ready().
+  void ReadyFragment(uint32_t fragment, std::span<const std::span<const float>> tensors);
 
   // Returns the next shard to push. REQUIRES: !done().
-  ShardId next() const { return ShardId{next_}; }
-  bool NextIsReady() const { return !done() && missing_of_shard_[next_] == 0; }
+  ShardId next() const { return order_[next_]; }
+  bool NextIsReady() const { return !done() && missing_of_shard_[next().value] == 0; }
   // Returns the gradient of the shard next() and advances to the following shard. REQUIRES:
   // NextIsReady().
   ShardGradient Take();
   // Returns true if Take() has returned every shard of the step.
-  bool done() const { return next_ == partition_.shard_count(); }
+  bool done() const { return next_ == order_.size(); }
 
  private:
   const Partition& partition_;
+  const std::vector<std::vector<ShardId>>& fragments_;
+  std::vector<ShardId> order_;  // in which the shards are pushed
   std::vector<uint32_t> tensor_count_of_shard_;
   std::vector<std::vector<ShardId>> shards_of_tensor_;
 
-  uint32_t next_;
+  size_t next_;                             // in order_
   std::vector<uint32_t> missing_of_shard_;  // number of unready tensors of each shard
   std::vector<std::span<const float>> gradients_;
   std::vector<std::shared_ptr<const void>> owners_;  // indexed by tensor

@@ -14,9 +14,16 @@ Partition TwoLayers() {
                           1);
 }
 
+std::vector<std::vector<ShardId>> OneFragment(const Partition& partition) {
+  std::vector<ShardId> all;
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) all.push_back(ShardId{s});
+  return {all};
+}
+
 TEST(StepGradientsTest, ShardsAreTakenInAscendingOrder) {
   const Partition partition = TwoLayers();
-  StepGradients step(partition);
+  const auto fragments = OneFragment(partition);
+  StepGradients step(partition, fragments);
   EXPECT_TRUE(step.done()) << "before the first step";
   step.Begin();
   std::vector<std::vector<float>> gradients;
@@ -43,7 +50,8 @@ TEST(StepGradientsTest, ShardsAreTakenInAscendingOrder) {
 TEST(StepGradientsTest, ASharedShardIsReadyAfterAllItsVectors) {
   const Partition partition = *Partition::Make({{"a", {3}}, {"b", {2}}}, 4096, 1);
   ASSERT_EQ(partition.shard_count(), 1u);
-  StepGradients step(partition);
+  const auto fragments = OneFragment(partition);
+  StepGradients step(partition, fragments);
   step.Begin();
   const std::vector<float> a = {1, 2, 3}, b = {4, 5};
   step.Ready(1, b);
@@ -60,7 +68,8 @@ TEST(StepGradientsTest, ASharedShardIsReadyAfterAllItsVectors) {
 TEST(StepGradientsTest, OwnersArePassedOnForSingleSegmentsAndReleasedWithTheStep) {
   const Partition partition = *Partition::Make({{"w", {2, 3}}, {"a", {3}}, {"b", {2}}}, 4096, 1);
   ASSERT_EQ(partition.shard_count(), 2u);
-  StepGradients step(partition);
+  const auto fragments = OneFragment(partition);
+  StepGradients step(partition, fragments);
   step.Begin();
   const std::vector<float> values(6);
   const auto owner = std::make_shared<int>();
@@ -72,6 +81,31 @@ TEST(StepGradientsTest, OwnersArePassedOnForSingleSegmentsAndReleasedWithTheStep
     EXPECT_EQ(step.Take().owner, alone ? owner : nullptr);
   }
   EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST(StepGradientsTest, FragmentsAreTakenInTheirOrder) {
+  const Partition partition = *Partition::Make({{"w", {128, 80}}, {"b", {2}}}, 4096, 1);
+  ASSERT_EQ(partition.shard_count(), 4u);
+  const std::vector<std::vector<ShardId>> fragments = {{ShardId{1}, ShardId{3}},
+                                                       {ShardId{0}, ShardId{2}}};
+  StepGradients step(partition, fragments);
+  step.Begin();
+  const std::vector<float> w(128 * 80), b(2);
+  const std::vector<std::span<const float>> values = {w, b};
+  for (uint32_t f = 0; f < 2; ++f) {
+    EXPECT_FALSE(step.NextIsReady());
+    step.ReadyFragment(f, values);
+    for (const ShardId shard : fragments[f]) {
+      ASSERT_TRUE(step.NextIsReady());
+      EXPECT_EQ(step.next(), shard);
+      const ShardGradient taken = step.Take();
+      EXPECT_EQ(taken.tensors[0].data(), w.data());
+    }
+  }
+  EXPECT_TRUE(step.done());
+  step.Begin();
+  step.ReadyFragment(1, values);
+  EXPECT_FALSE(step.NextIsReady()) << "fragment 0 comes first";
 }
 
 }  // namespace

@@ -158,6 +158,24 @@ absl::Status StepProgress::WaitAll() {
   return absl::OkStatus();
 }
 
+bool StepProgress::HaveArrived(std::span<const ShardId> shards) const {
+  return std::ranges::none_of(shards, [this](ShardId shard) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return missing_[shard.value];
+  });
+}
+
+absl::Status StepProgress::WaitShards(std::span<const ShardId> shards) {
+  const auto ready = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HaveArrived(shards); };
+  absl::MutexLock lock(&mu_);
+  RETURN_IF_ERROR(Wait(ready, /*for_pushes=*/true));
+  for (const ShardId shard : shards) used_[shard.value] = true;
+  return absl::OkStatus();
+}
+
+bool StepProgress::WaitShardsOrStop(std::span<const ShardId> shards) {
+  return WaitOrStop([&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HaveArrived(shards); });
+}
+
 absl::Status StepProgress::WaitJudged() {
   const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return unjudged_count_ == 0; };
   absl::MutexLock lock(&mu_);
@@ -176,9 +194,11 @@ absl::Status StepProgress::WaitEncoded() {
 }
 
 bool StepProgress::WaitNextOrStop() {
-  const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return next_.has_value() || !failure_.ok();
-  };
+  return WaitOrStop([this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return next_.has_value(); });
+}
+
+bool StepProgress::WaitOrStop(absl::FunctionRef<bool()> ready) {
+  const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ready() || !failure_.ok(); };
   const auto interrupted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return ended() || drain_end_.has_value();
   };

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,12 @@ class StepProgress final : public StepListener {
   void BeginStep();
   absl::Status WaitTensor(uint32_t tensor);
   absl::Status WaitAll();
+  // Blocks until the parameters of SHARDS have arrived. After Stop, lasts as long as the waits for
+  // pushes.
+  absl::Status WaitShards(std::span<const ShardId> shards);
+  // Blocks until WaitShards would not block, or Stop is called. Returns true if WaitShards would
+  // block. After Drain, returns false at once.
+  bool WaitShardsOrStop(std::span<const ShardId> shards);
   absl::Status WaitEncoded();
   absl::StatusOr<Step> WaitNext();
   // Blocks until every push has its verdict.
@@ -86,6 +93,11 @@ class StepProgress final : public StepListener {
   // Blocks until ENDED returns true, until DEADLINE, or until the wait check returns false.
   void Await(absl::FunctionRef<bool()> ended, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Blocks until READY returns true, a failure or Stop. Returns true if neither READY nor a failure
+  // has ended the wait. After Drain, returns false at once.
+  bool WaitOrStop(absl::FunctionRef<bool()> ready);
+  // Returns whether the parameters of all SHARDS have arrived.
+  bool HaveArrived(std::span<const ShardId> shards) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Blocks until READY returns true, a failure, or the end of the wait after Stop. FOR_PUSHES: the
   // wait ends at the end of the drain time, also before Drain.
   absl::Status Wait(absl::FunctionRef<bool()> ready, bool for_pushes)

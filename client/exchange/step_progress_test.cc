@@ -35,6 +35,27 @@ TEST(StepProgressTest, ATensorIsReadyWhenItsLastShardHasArrived) {
   loop.join();
 }
 
+TEST(StepProgressTest, AWaitForShardsGoesOnAfterStop) {
+  const Partition partition = TwoLayers();
+  ManualClock clock;
+  StepProgress progress(partition, absl::Seconds(5), clock);
+  const std::vector<ShardId> shards = partition.ShardsOfTensor(0);
+  for (const ShardId shard : shards) progress.OnShardExpected(shard);
+  progress.OnShardArrived(shards[0]);
+  EXPECT_TRUE(progress.WaitShards(std::span(shards).first(1)).ok());
+  EXPECT_FALSE(progress.OnShardChanging(shards[0])) << "the worker uses it";
+  progress.Stop();
+  EXPECT_TRUE(progress.WaitShardsOrStop(shards));
+  EXPECT_EQ(progress.WaitAll().code(), absl::StatusCode::kCancelled);
+  std::thread loop([&] { progress.OnShardArrived(shards[1]); });
+  EXPECT_TRUE(progress.WaitShards(shards).ok());
+  loop.join();
+  EXPECT_FALSE(progress.WaitShardsOrStop(shards));
+  progress.OnShardExpected(shards[0]);
+  clock.Advance(absl::Seconds(5));
+  EXPECT_EQ(progress.WaitShards(shards).code(), absl::StatusCode::kCancelled);
+}
+
 TEST(StepProgressTest, VectorsThatShareAShardArriveTogether) {
   const Partition partition = TwoLayers();
   SteadyClock clock;

@@ -85,7 +85,7 @@ std::vector<std::byte> CodebookEncoder::Head() const {
 }
 
 size_t CodebookEncoder::WorkspaceBytes(size_t count) const {
-  return fit_ == CodebookFit::kRandomLevels ? 0 : Workspace(*this, count, nullptr).bytes;
+  return FitsLargestMagnitude(fit_) ? 0 : Workspace(*this, count, nullptr).bytes;
 }
 
 bool CodebookEncoder::FitsMeans() const {
@@ -102,7 +102,7 @@ std::byte* CodebookEncoder::Packed(const DeviceCall& call) const {
 
 Status CodebookEncoder::Encode(const DeviceCall& call) const {
   if (call.gradient.empty()) return {};
-  if (fit_ == CodebookFit::kRandomLevels) return EncodeQsgd(call);
+  if (FitsLargestMagnitude(fit_)) return EncodeQsgd(call);
   const Workspace work(*this, call.gradient.size(), call.workspace);
   std::span<const float> values = call.gradient;
   if (!call.residual.empty()) {
@@ -212,7 +212,7 @@ Status CodebookEncoder::EncodeQsgd(const DeviceCall& call) const {
 
 Status CodebookEncoder::Decode(const DeviceCall& call, std::span<float> out) const {
   if (out.empty()) return {};
-  if (fit_ == CodebookFit::kRandomLevels) {
+  if (FitsLargestMagnitude(fit_)) {
     return DecodeQsgd({Numbers(call), Packed(call)}, QsgdCodeOf(settings_, shape_.bits, call), 1.0f,
                       out, call.stream);
   }

@@ -34,7 +34,9 @@ absl::Status CheckDeviceEncoder(const CodecRow& row) {
 
 absl::StatusOr<std::unique_ptr<const DeviceCodec>> DeviceCodec::Make(const CodecSpec& spec) {
   ASSIGN_OR_RETURN(std::unique_ptr<const Codec> twin, MakeCodec(spec));
-  RETURN_IF_ERROR(CheckDeviceEncoder(RowOf(DenseSpec(spec).id)));
+  for (const CodecId id : {spec.id, DenseSpec(spec).id}) {
+    RETURN_IF_ERROR(CheckDeviceEncoder(RowOf(id)));
+  }
   return std::unique_ptr<const DeviceCodec>(new DeviceCodec(spec, std::move(twin)));
 }
 

@@ -46,13 +46,13 @@ DenseDecoder::DenseDecoder(const CheckedPayload& payload, float scale)
   code_bytes_ = payload.bytes().size() - codes_offset_;
 }
 
-bool DenseDecoder::HasRandomLevels() const {
-  return format_ != nullptr && format_->fit() == CodebookFit::kRandomLevels;
+bool DenseDecoder::HasLargestMagnitudes() const {
+  return format_ != nullptr && FitsLargestMagnitude(format_->fit());
 }
 
 size_t DenseDecoder::TableFloats() const {
   if (format_ == nullptr) return 0;
-  if (HasRandomLevels()) return shape_.GroupCount(count_);
+  if (HasLargestMagnitudes()) return shape_.GroupCount(count_);
   if (shape_.bits == 1) return kOneBitEntries * shape_.GroupCount(count_);
   return shape_.table_size();
 }
@@ -63,7 +63,7 @@ size_t DenseDecoder::TableBytes() const {
 
 bool DenseDecoder::Unpacks() const {
   const int bits = shape_.bits;
-  return bits > 1 && bits < 8 && !HasRandomLevels();
+  return bits > 1 && bits < 8 && !HasLargestMagnitudes();
 }
 
 void DenseDecoder::Stage(std::span<std::byte> staged) const {
@@ -77,7 +77,7 @@ void DenseDecoder::Stage(std::span<std::byte> staged) const {
 }
 
 void DenseDecoder::StageTables(std::span<float> tables) const {
-  if (HasRandomLevels()) {
+  if (HasLargestMagnitudes()) {
     payload_.bytes()
         .Sub(1 + shape_.NumbersOffset(0), tables.size_bytes())
         .CopyTo(std::as_writable_bytes(tables));
@@ -96,7 +96,7 @@ Status DenseDecoder::Decode(std::span<const std::byte> staged, std::span<std::by
   if (count_ == 0) return {};
   const std::byte* const codes = staged.data() + TableBytes();
   if (format_ == nullptr) return DecodeNumbers(codes, out, adds, stream);
-  if (HasRandomLevels()) return DecodeQsgd(staged.data(), codes, out, adds, stream);
+  if (HasLargestMagnitudes()) return DecodeQsgd(staged.data(), codes, out, adds, stream);
   const std::span<const float> tables = {reinterpret_cast<const float*>(staged.data()),
                                          TableFloats()};
   if (shape_.bits == 1) {
@@ -139,12 +139,12 @@ DeviceDecoder::DeviceDecoder(const CheckedPayload& payload, float scale)
     : payload_(payload),
       scale_(scale),
       dense_(MakeDenseDecoder(payload, scale)),
-      low_rank_(payload.row().family == CodecFamily::kLowRank),
+      host_decodes_(!payload.row().dense() && !PayloadIsSparse(payload)),
       entry_count_(PayloadIsSparse(payload) ? payload.entries().head().entry_count : 0) {}
 
 size_t DeviceDecoder::staged_bytes() const {
   if (dense_.has_value()) return dense_->staged_bytes();
-  if (low_rank_) return payload_.count() * sizeof(float);
+  if (host_decodes_) return payload_.count() * sizeof(float);
   return entry_count_ * (sizeof(uint32_t) + sizeof(float));
 }
 
@@ -154,7 +154,7 @@ size_t DeviceDecoder::workspace_bytes() const {
 
 void DeviceDecoder::Stage(std::span<std::byte> staged) const {
   if (dense_.has_value()) return dense_->Stage(staged);
-  if (low_rank_) {
+  if (host_decodes_) {
     return DecodePayload(payload_, {reinterpret_cast<float*>(staged.data()), payload_.count()});
   }
   auto* indices = reinterpret_cast<uint32_t*>(staged.data());
@@ -174,7 +174,7 @@ DeviceDecoder::Entries DeviceDecoder::EntriesOf(std::span<const std::byte> stage
 Status DeviceDecoder::Decode(std::span<const std::byte> staged, std::span<std::byte> workspace,
                              std::span<float> out, const cuda::Stream& stream) const {
   if (dense_.has_value()) return dense_->Decode(staged, workspace, out, /*adds=*/false, stream);
-  if (low_rank_) {
+  if (host_decodes_) {
     return cuda::DecodeScaled<kernels::Fp32>(staged.data(), 1.0f, scale_, out, stream);
   }
   const Entries entries = EntriesOf(staged);
@@ -185,7 +185,7 @@ Status DeviceDecoder::Decode(std::span<const std::byte> staged, std::span<std::b
 Status DeviceDecoder::DecodeAdd(std::span<const std::byte> staged, std::span<std::byte> workspace,
                                 std::span<float> sum, const cuda::Stream& stream) const {
   if (dense_.has_value()) return dense_->Decode(staged, workspace, sum, /*adds=*/true, stream);
-  if (low_rank_) {
+  if (host_decodes_) {
     return cuda::DecodeAdd<kernels::Fp32>(staged.data(), 1.0f, scale_, sum, stream);
   }
   const Entries entries = EntriesOf(staged);

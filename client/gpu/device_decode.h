@@ -54,7 +54,8 @@ class DenseDecoder {
                                const kernels::cuda::Stream& stream) const;
 
  private:
-  bool HasRandomLevels() const;
+  // Returns true if the only number of a group of values is its largest magnitude.
+  bool HasLargestMagnitudes() const;
   // Returns true if the GPU first unpacks the codes, to one byte per code.
   bool Unpacks() const;
   // TableFloats returns the number of floats in the staged tables. TableBytes returns the size of
@@ -115,7 +116,7 @@ class DeviceDecoder {
   const CheckedPayload& payload_;
   const float scale_;
   const std::optional<DenseDecoder> dense_;  // nullopt if the payload is not dense
-  const bool low_rank_;
+  const bool host_decodes_;   // the host decodes the payload, and the GPU gets floats
   const size_t entry_count_;  // entries of a sparse payload; else 0
 };
 

@@ -8,6 +8,7 @@
 #include "common/codec/codec.h"
 #include "common/model/matrix_run.h"
 #include "kernels/cuda/ops/accumulate_momentum.h"
+#include "kernels/cuda/ops/arithmetic.h"
 #include "kernels/cuda/ops/sparse.h"
 
 namespace thinwire::client::gpu {
@@ -48,6 +49,7 @@ absl::StatusOr<std::unique_ptr<DeviceShardEncoder>> DeviceShardEncoder::Make(
 DeviceShardEncoder::DeviceShardEncoder(const Partition& partition, const ClientOptions& options)
     : correction_(options.correction),
       keep_error_(options.error_feedback),
+      residual_decay_(static_cast<float>(options.residual_decay)),
       pool_(PinnedPool()),
       on_host_(partition.shard_count()) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
@@ -136,6 +138,10 @@ cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& wo
   const size_t offset = AlignedOffset(codec, memory.count, memory.codec.matrix);
   RETURN_IF_CUDA_ERROR(slot.payload.Reserve(offset + slot.out->size));
   RETURN_IF_CUDA_ERROR(workspace_.Reserve(codec.WorkspaceBytes(memory.count, memory.codec.matrix)));
+  if (memory.has_residual && residual_decay_ != 1) {
+    const auto residual = memory.residual.span().first(memory.count);
+    RETURN_IF_CUDA_ERROR(cuda::Scale(residual_decay_, residual, stream_));
+  }
   RETURN_IF_CUDA_ERROR(Correct(memory, values));
   std::vector<float> residual_before, values_before;
   if (work.error != nullptr) {

@@ -107,6 +107,7 @@ class DeviceShardEncoder final : public ShardEncoder {
 
   const CorrectionOptions correction_;
   const bool keep_error_;
+  const float residual_decay_;
   GradientStage gradients_;
   kernels::cuda::Stream stream_;
   std::vector<ShardMemory> shards_;

@@ -162,6 +162,14 @@ TEST_F(DeviceShardEncoderTest, MomentumCorrectionAndMaskingEqualTheHosts) {
   }
 }
 
+TEST_F(DeviceShardEncoderTest, DecayedResidualsEqualTheHosts) {
+  options_.push = {.id = CodecId::kTopK, .density = 0.02};
+  options_.residual_decay = 0.75;
+  const auto host = OnHost(), device = OnDevice();
+  for (uint64_t step = 0; step < 8; ++step) RunStep(step, *host, *device);
+  ExpectSameFeedback(*host, *device);
+}
+
 TEST_F(DeviceShardEncoderTest, MeasuredErrorsEqualTheHosts) {
   options_.push = {.id = CodecId::kFp8E5m2};
   options_.correction = {.enabled = true, .nesterov = true};

@@ -13,6 +13,7 @@ absl::Status CheckOptions(const ClientOptions& options) {
                                .choose = options.choose,
                                .candidates = options.candidates,
                                .error_feedback = options.error_feedback,
+                               .residual_decay = options.residual_decay,
                                .warmup = options.warmup,
                                .correction = options.correction,
                                .gradient_clip = options.gradient_clip}

@@ -52,9 +52,13 @@ struct ClientOptions {
   // in flight"). Has no effect with `choose`, which measures each step's pushes alone.
   bool works_ahead = false;
   bool error_feedback = true;
+  double residual_decay = 1;  // PushSpec::residual_decay
   PushWarmup warmup;
   CorrectionOptions correction;
   double gradient_clip = 0;  // limit on the norm of the workers' summed gradients; 0: no limit
+  // The number of fragments of the model that the caller may push one after the other in a step
+  // (Client::ReadyFragment), with gradient_clip 0. Client::Make refuses more than the shards.
+  uint32_t fragments = 1;
   // The folder in which StateSaver keeps the worker's state; empty: the state is not saved.
   std::string state_dir;
   // The allocator of all arrays with one element per parameter: replica, residuals and momentum.

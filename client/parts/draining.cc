@@ -28,7 +28,7 @@ absl::StatusOr<std::optional<Step>> Draining::AwaitCommonStop(absl::Duration lon
   return stop;
 }
 
-absl::StatusOr<bool> Draining::Start(absl::Duration compute_time) {
+absl::StatusOr<bool> Draining::Start(absl::Duration compute_time, bool has_unpushed) {
   absl::StatusOr<double> norm;
   std::optional<double> goodput;
   thread_.loop->Run([&] {
@@ -36,7 +36,7 @@ absl::StatusOr<bool> Draining::Start(absl::Duration compute_time) {
     goodput = thread_.core->parts().meter.goodput();
   });
   RETURN_IF_ERROR(norm.status());
-  if (*norm == 0 && !thread_.ReturnsPending()) return false;
+  if (*norm == 0 && !has_unpushed && !thread_.ReturnsPending()) return false;
   const absl::Duration left = thread_.progress.drain_end() - thread_.threads.Now() - compute_time;
   const auto fits = [&](size_t bytes_per_value) {
     const auto bytes = static_cast<double>(thread_.partition.value_count() * bytes_per_value);

@@ -34,10 +34,11 @@ class Draining {
   // Prepares a step that empties the residual before a stopped worker leaves. The pushes of this
   // step are fp32, or bf16 if the rest of `drain` is too short for fp32 at the measured goodput.
   // WaitTensor and WaitAll then block for most of `drain` too. A step that WaitTensor has ended
-  // with Cancelled may be begun again. COMPUTE_TIME is the usual time of a step. Returns false if
-  // no residual is left or the time is too short. REQUIRES: Join and Stop were called; between
+  // with Cancelled may be begun again. COMPUTE_TIME is the usual time of a step. HAS_UNPUSHED: the
+  // caller has values that the step shall push, also if no residual is left. Returns false if
+  // nothing is left or the time is too short. REQUIRES: Join and Stop were called; between
   // BeginStep and NextStep, called only if Ready was not called.
-  absl::StatusOr<bool> Start(absl::Duration compute_time);
+  absl::StatusOr<bool> Start(absl::Duration compute_time, bool has_unpushed = false);
   // Returns the L1 norm of the residuals and of the pushes without a verdict: gradient values that
   // no server is known to have. If a server has not yet reported which pushed values gTop-k
   // selected, first calls WaitAll. Errors: those of WaitAll; FailedPrecondition if an incomplete

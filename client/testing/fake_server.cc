@@ -172,9 +172,9 @@ int FakeServer::seed_count() const {
   return seed_count_;
 }
 
-bool FakeServer::last_leave_finished() const {
+LeaveRequest FakeServer::last_leave() const {
   absl::MutexLock lock(&mu_);
-  return last_leave_finished_;
+  return last_leave_;
 }
 
 int FakeServer::leave_count() const {
@@ -359,7 +359,7 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
 absl::StatusOr<LeaveReply> FakeServer::Leave(const LeaveRequest& request) {
   absl::MutexLock lock(&mu_);
   ++leave_count_;
-  last_leave_finished_ = request.finished();
+  last_leave_ = request;
   return LeaveReply();
 }
 

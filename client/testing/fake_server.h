@@ -94,8 +94,8 @@ class FakeServer final : public InProcessServer {
   std::optional<ModelTest> model_test() const;
   int seed_count() const;
   int leave_count() const;
-  // Returns LeaveRequest::finished of the last call of Leave.
-  bool last_leave_finished() const;
+  // Returns the last request of Leave.
+  LeaveRequest last_leave() const;
   int heartbeat_count() const;
   // Returns the number of open streams.
   int stream_count() const;
@@ -160,7 +160,7 @@ class FakeServer final : public InProcessServer {
   std::vector<PushEntry> arrivals_ ABSL_GUARDED_BY(mu_);
   int seed_count_ ABSL_GUARDED_BY(mu_) = 0;
   int leave_count_ ABSL_GUARDED_BY(mu_) = 0;
-  bool last_leave_finished_ ABSL_GUARDED_BY(mu_) = false;
+  LeaveRequest last_leave_ ABSL_GUARDED_BY(mu_);
   int heartbeat_count_ ABSL_GUARDED_BY(mu_) = 0;
   int answer_count_ ABSL_GUARDED_BY(mu_) = 0;
 };

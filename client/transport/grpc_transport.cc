@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/memory/byte_chain.h"
+#include "common/time/bandwidth_limit.h"
 #include "common/tls/worker_token.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
@@ -82,9 +83,9 @@ class GrpcStream final : public FrameStream,
                          private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // TOKEN: see GrpcTransport; "": none.
-  GrpcStream(std::shared_ptr<grpc::Channel> channel, const std::string& token,
+  GrpcStream(std::shared_ptr<grpc::Channel> channel, const std::string& token, Bandwidth bandwidth,
              StreamObserver& observer)
-      : channel_(std::move(channel)), observer_(observer) {
+      : channel_(std::move(channel)), bandwidth_(std::move(bandwidth)), observer_(observer) {
     if (!token.empty()) context_.AddMetadata(kTokenMetadata, token);
     grpc::GenericStub stub(channel_);
     stub.PrepareBidiStreamingCall(&context_, kExchange, grpc::StubOptions(), this);
@@ -100,19 +101,38 @@ class GrpcStream final : public FrameStream,
   }
 
   void Write(ByteChain frame) override {
-    absl::MutexLock lock(&mu_);
-    if (ended_) return;
-    outgoing_ = ToByteBuffer(frame);
-    StartWrite(&outgoing_);
+    Begin(std::exchange(written_, true) ? bandwidth_.up.get() : nullptr,
+          [this, frame = std::move(frame)] {
+            if (bandwidth_.up != nullptr) bandwidth_.up->Spend(frame.size());
+            outgoing_ = ToByteBuffer(frame);
+            StartWrite(&outgoing_);
+          });
   }
 
   void ReadNext() override {
-    absl::MutexLock lock(&mu_);
-    if (ended_) return;
-    StartRead(&incoming_);
+    Begin(bandwidth_.down.get(), [this] { StartRead(&incoming_); });
   }
 
  private:
+  struct State {
+    absl::Mutex mu;
+    // True if no further operation may be started. While this is false, a hold prevents gRPC from
+    // ending the call while another thread starts an operation.
+    bool ended ABSL_GUARDED_BY(mu) = false;
+  };
+
+  // Calls START, which starts an operation, unless the stream has ended: now, or in its turn of
+  // LIMIT, for which the stream need not wait when it is destroyed.
+  template <typename Start>
+  void Begin(BandwidthLimit* limit, Start start) {
+    auto start_unless_ended = [state = state_, start = std::move(start)] {
+      absl::MutexLock lock(&state->mu);
+      if (!state->ended) start();
+    };
+    if (limit == nullptr) return start_unless_ended();
+    limit->Await(std::move(start_unless_ended));
+  }
+
   void OnReadDone(bool ok) override {
     if (!ok) {
       if (End()) RemoveHold();
@@ -120,6 +140,7 @@ class GrpcStream final : public FrameStream,
     }
     ByteChain frame = FromByteBuffer(incoming_);
     incoming_.Clear();
+    if (bandwidth_.down != nullptr) bandwidth_.down->Spend(frame.size());
     observer_.OnFrame(std::move(frame));
   }
 
@@ -133,23 +154,21 @@ class GrpcStream final : public FrameStream,
     done_.Notify();
   }
 
-  // Sets ended_. Returns true if ended_ was false before; the caller must then remove the hold on
-  // the call.
+  // Ends the state. Returns true if it had not ended before; the caller must then remove the hold
+  // on the call.
   bool End() {
-    absl::MutexLock lock(&mu_);
-    return !std::exchange(ended_, true);
+    absl::MutexLock lock(&state_->mu);
+    return !std::exchange(state_->ended, true);
   }
 
   const std::shared_ptr<grpc::Channel> channel_;
+  const Bandwidth bandwidth_;
   StreamObserver& observer_;
   grpc::ClientContext context_;
   grpc::ByteBuffer incoming_;  // gRPC uses this buffer from StartRead to OnReadDone
   grpc::ByteBuffer outgoing_;  // gRPC uses this buffer from StartWrite to OnWriteDone
-
-  absl::Mutex mu_;
-  // True if no further operation may be started. While this is false, a hold prevents gRPC from
-  // ending the call while another thread starts an operation.
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  bool written_ = false;       // Write was called
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
   absl::Notification done_;
 };
 
@@ -183,9 +202,17 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
       chunks_.clear();
       return context_.TryCancel();
     }
+    BandwidthLimit* const limit = transport_.bandwidth_.down.get();
+    if (limit != nullptr) limit->Spend(chunk_.ByteSizeLong());
     chunks_.push_back(std::move(chunk_));
     chunk_.Clear();
-    StartRead(&chunk_);
+    if (limit == nullptr) return StartRead(&chunk_);
+    // The call may not end while its turn is awaited.
+    AddHold();
+    limit->Await([this] {
+      StartRead(&chunk_);
+      RemoveHold();
+    });
   }
 
   void OnDone(const grpc::Status& status) override {
@@ -212,7 +239,9 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
   absl::Status size_status_;
 };
 
-GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentials& credentials) {
+GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentials& credentials,
+                             Bandwidth bandwidth)
+    : bandwidth_(std::move(bandwidth)) {
   for (uint32_t s = 0; s < addresses.size(); ++s) {
     auto server = std::make_unique<Server>();
     server->address = std::move(addresses[s]);
@@ -228,6 +257,7 @@ GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentia
 GrpcTransport::~GrpcTransport() {
   absl::MutexLock lock(&mu_);
   for (grpc::ClientContext* context : cancellable_) context->TryCancel();
+  if (bandwidth_.down != nullptr) bandwidth_.down->Lift();
   mu_.Await(absl::Condition(
       +[](int* count) { return *count == 0; }, &pending_call_count_));
 }
@@ -242,7 +272,7 @@ std::unique_ptr<FrameStream> GrpcTransport::Open(ServerId server, StreamObserver
     absl::MutexLock lock(&mu_);
     token = token_;
   }
-  return std::make_unique<GrpcStream>(servers_[server.value]->data, token, observer);
+  return std::make_unique<GrpcStream>(servers_[server.value]->data, token, bandwidth_, observer);
 }
 
 void GrpcTransport::Join(ServerId server, const JoinRequest& request, absl::Duration timeout,

@@ -7,6 +7,12 @@
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
 // after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 600 ms.
 //
+// With a Bandwidth, the messages of streams and the chunks of Masters keep its rates: the next
+// message is written, or requested, when the earlier ones are paid. Gradients and parameters that
+// wait are held back by gRPC's flow control. The first message of a stream in each direction does
+// not wait, but is paid too: a new connection proves at once that it works. Join, Leave and
+// Heartbeat are neither counted nor delayed.
+//
 // Every call after a Join shows the newest token that a reply to a Join or a Heartbeat contained
 // (common/tls/worker_token.h).
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
@@ -23,6 +29,7 @@
 #include "absl/time/time.h"
 #include "client/transport/transport.h"
 #include "common/base/ids.h"
+#include "common/time/bandwidth_limit.h"
 #include "proto/control.pb.h"
 #include "proto/grpc_credentials.h"
 
@@ -38,8 +45,10 @@ class GrpcTransport final : public Transport {
   // Begins to connect to all servers. ADDRESSES: host:port of each server, in the order of the
   // server numbers.
   explicit GrpcTransport(std::vector<std::string> addresses,
-                         const Credentials& credentials = Credentials());
-  // Cancels pending control calls and blocks until their callbacks have returned.
+                         const Credentials& credentials = Credentials(),
+                         Bandwidth bandwidth = Bandwidth());
+  // Cancels pending control calls, lifts the limits of the bandwidth, and blocks until the
+  // callbacks of the calls have returned.
   ~GrpcTransport() override;
 
   std::string NameOf(ServerId server) const override;
@@ -73,6 +82,7 @@ class GrpcTransport final : public Transport {
 
   // Constant after construction.
   std::vector<std::unique_ptr<Server>> servers_;
+  const Bandwidth bandwidth_;
 
   absl::Mutex mu_;
   std::string token_ ABSL_GUARDED_BY(mu_);  // the newest one; "": none

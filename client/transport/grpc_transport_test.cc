@@ -20,6 +20,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "client/testing/transport_contract.h"
+#include "common/time/bandwidth_limit.h"
+#include "common/time/thread_executor.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
 
@@ -94,14 +96,15 @@ class ControlService final : public Control::Service {
 
 class GrpcUnderTest final : public TransportUnderTest {
  public:
-  GrpcUnderTest() {
+  explicit GrpcUnderTest(const BandwidthRates& rates = BandwidthRates()) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service_);
     builder.RegisterCallbackGenericService(&streams_);
     server_ = builder.BuildAndStart();
     transport_ = std::make_unique<GrpcTransport>(
-        std::vector<std::string>{absl::StrCat("127.0.0.1:", port_), "unix:/nonexistent/socket"});
+        std::vector<std::string>{absl::StrCat("127.0.0.1:", port_), "unix:/nonexistent/socket"},
+        Credentials(), Bandwidth(rates, threads_));
   }
   ~GrpcUnderTest() override {
     control_.set_answers(true);
@@ -119,11 +122,16 @@ class GrpcUnderTest final : public TransportUnderTest {
   ControlService service_{control_};
   ReferenceService streams_;
   std::unique_ptr<grpc::Server> server_;
+  Threads threads_;
   std::unique_ptr<GrpcTransport> transport_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Grpc, TransportContractTest,
                          ::testing::Values([] { return std::make_unique<GrpcUnderTest>(); }));
+INSTANTIATE_TEST_SUITE_P(GrpcWithLimits, TransportContractTest, ::testing::Values([] {
+                           return std::make_unique<GrpcUnderTest>(
+                               BandwidthRates{.up = 5e7, .down = 5e7});
+                         }));
 
 // A stream observer that records the status with which the stream ended.
 class ClosedObserver final : public StreamObserver {
@@ -167,6 +175,34 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
   }
   EXPECT_EQ(heartbeat.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(join.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(masters.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(GrpcTransportTest, AMessageThatAwaitsItsTurnDelaysNoEnd) {
+  class Writer final : public StreamObserver {
+   public:
+    void OnFrame(ByteChain) override {}
+    void OnWritten() override { written.Notify(); }
+    void OnClosed(absl::Status) override {}
+    absl::Notification written;
+  };
+  const ByteChain frame(std::vector<std::byte>(1000));
+  Writer writer;
+  absl::Status masters;
+  GrpcUnderTest grpc;
+  Threads threads;
+  {
+    // Turns that take minutes, longer than this test may take.
+    GrpcTransport transport({absl::StrCat("127.0.0.1:", grpc.port())}, Credentials(),
+                            Bandwidth({.up = 1, .down = 1}, threads));
+    auto stream = transport.Open(ServerId{0}, writer);
+    stream->Write(frame);
+    writer.written.WaitForNotification();
+    stream->Write(frame);  // a second OnWritten would end the test
+    stream.reset();
+    transport.Masters(ServerId{0}, {}, /*most_bytes=*/1 << 20, absl::Hours(1),
+                      [&](const auto& reply) { masters = reply.status(); });
+  }
   EXPECT_EQ(masters.code(), absl::StatusCode::kCancelled);
 }
 

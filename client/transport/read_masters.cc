@@ -13,8 +13,9 @@
 namespace thinwire::client {
 namespace {
 
-// The slowest transfer that is not an error.
-constexpr double kLeastBytesPerSecond = 1e6;
+// The slowest transfer that is not an error: a little below the smallest rate of --uplink and
+// --downlink.
+constexpr double kLeastBytesPerSecond = 1e4;
 
 using Chunks = std::vector<MastersChunk>;
 

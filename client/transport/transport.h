@@ -25,6 +25,13 @@
 
 namespace thinwire {
 
+// Why a worker leaves: the fields of LeaveRequest.
+struct LeaveReason {
+  bool finished = false;  // the job has no later step, so the lead appoints no other evaluator
+  bool failed = false;    // because of an error
+  std::string diverged;   // the symptom, if the run has diverged
+};
+
 // Receives the events of a stream. The transport's threads call the observer, but never from within
 // a call of a FrameStream function. OnFrame and OnWritten may run at the same time. OnClosed is the
 // last call and does not overlap with another call.

@@ -62,6 +62,11 @@ std::vector<CodecSpec> AllCodecSpecs() {
   specs.push_back({.id = CodecId::kRandomK, .density = 0.1});
   specs.push_back({.id = CodecId::kRandomK, .density = 0.5, .values = CodecId::kInt8});
   specs.push_back({.id = CodecId::kPowerSgd});
+  specs.push_back({.id = CodecId::kDctTopK, .density = 0.05});
+  specs.push_back({.id = CodecId::kDctTopK,
+                   .density = 0.3,
+                   .values = CodecId::kFp8E4m3,
+                   .indices = IndexCoder::kGolombRice});
   specs.push_back({.id = CodecId::kPowerSgd, .values = CodecId::kFp8E4m3});
   specs.push_back({.id = CodecId::kPowerSgd, .values = CodecId::kBf16, .powersgd_rank = 1});
   return specs;
@@ -79,7 +84,8 @@ std::string SpecName(const CodecSpec& spec) {
 }
 
 bool HasFixedValues(const CodecSpec& spec) {
-  if (RowOf(spec.id).family == CodecFamily::kLowRank) return false;
+  const CodecFamily family = RowOf(spec.id).family;
+  if (family == CodecFamily::kLowRank || family == CodecFamily::kTransform) return false;
   const CodecId values = IsDense(spec.id) ? spec.id : spec.values;
   return RowOf(values).family == CodecFamily::kDense;
 }
@@ -118,6 +124,7 @@ double MaxNormalLoss(const CodecSpec& spec, size_t count) {
     case CodecId::kQsgd:
       return spec.qsgd_levels == 127 ? 2.2e-4 : 0.08;
     case CodecId::kLog4:
+    case CodecId::kFp4E3m0:
       return 0.055;
     case CodecId::kTwoBit:
       return 0.75;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kernels/arithmetic.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -16,6 +17,10 @@ size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient
   const size_t length = codec.EncodeFeedback(gradient, residual_, keys, memory_, out);
   if (leaves_nothing) FloatArray(residual_.get_allocator()).swap(residual_);  // frees the memory
   return length;
+}
+
+void ErrorFeedback::Decay(float factor) {
+  if (factor != 1) kernels::ScaleFinite(factor, residual_, residual_);
 }
 
 void ErrorFeedback::GiveBack(const CheckedPayload& payload) {

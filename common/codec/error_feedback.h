@@ -39,6 +39,10 @@ class ErrorFeedback {
   size_t Encode(const Codec& codec, std::span<const float> gradient, const RandomKeys& keys,
                 std::span<std::byte> out);
 
+  // Multiplies the residual by FACTOR, which is at most 1 and not negative. What it takes from the
+  // residual is never sent.
+  void Decay(float factor);
+
   // Returns whether Encode with CODEC would write the unchanged fp32 bytes of a gradient, because
   // CODEC is fp32 and the residual is zero.
   bool SendsAsItIs(const Codec& codec) const {

@@ -10,7 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/codec/transform/dct_top_k.h"
 #include "kernels/arithmetic.h"
+#include "kernels/reductions.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -24,6 +26,7 @@ absl::StatusOr<const ValueFormat*> FindDense(std::byte byte) {
 }
 
 bool IsLowRank(const CodecRow& row) { return row.family == CodecFamily::kLowRank; }
+bool IsTransformed(const CodecRow& row) { return row.family == CodecFamily::kTransform; }
 
 absl::Status CheckDense(const ValueFormat& format, const ValueBody& body) {
   ASSIGN_OR_RETURN(const size_t body_bytes, format.BodyBytes(body));
@@ -88,6 +91,13 @@ bool PayloadIsFinite(const CheckedPayload& payload) {
 bool PayloadIsWithin(const CheckedPayload& payload, float limit) {
   if (PayloadIsSparse(payload)) return payload.entries().IsWithin(payload.bytes(), limit);
   if (IsLowRank(payload.row())) return payload.low_rank().IsWithin(payload.bytes(), limit);
+  if (IsTransformed(payload.row())) {
+    bool within = true;
+    DecodePayloadInBlocks(payload, 1.0f, [&](size_t, std::span<const float> values) {
+      within = within && kernels::LargestMagnitude(values) <= limit;
+    });
+    return within;
+  }
   return payload.row().values->IsWithin(payload.body(), limit);
 }
 
@@ -97,7 +107,7 @@ void DecodePayload(const CheckedPayload& payload, std::span<float> out) {
 
 void DecodePayloadScaled(const CheckedPayload& payload, float scale, std::span<float> out) {
   if (payload.row().dense()) return payload.row().values->Decode(payload.body(), 0, scale, out);
-  if (IsLowRank(payload.row())) {
+  if (!PayloadIsSparse(payload)) {
     return DecodePayloadInBlocks(payload, scale, [&](size_t first, std::span<const float> values) {
       std::ranges::copy(values, out.subspan(first).begin());
     });
@@ -109,7 +119,7 @@ void DecodePayloadScaled(const CheckedPayload& payload, float scale, std::span<f
 
 void DecodePayloadAdd(const CheckedPayload& payload, float scale, std::span<float> sum) {
   if (payload.row().dense()) return payload.row().values->DecodeAdd(payload.body(), scale, sum);
-  if (IsLowRank(payload.row())) {
+  if (!PayloadIsSparse(payload)) {
     return DecodePayloadInBlocks(payload, scale, [&](size_t first, std::span<const float> values) {
       kernels::Add(values, sum.subspan(first, values.size()));
     });
@@ -143,23 +153,32 @@ void DecodePayloadInBlocks(const CheckedPayload& payload, float scale, BlockFunc
     });
   }
   room.fill(0.0f);
+  const bool transformed = IsTransformed(payload.row());
   size_t first = 0;
   const auto finish_block = [&] {
     const size_t n = std::min(room.size(), count - first);
-    block(first, std::span<const float>(room).first(n));
+    const auto values = std::span(room).first(n);
+    if (transformed) {
+      InverseTransform(values);  // blocks consist of whole chunks, except at the end of the shard
+      kernels::ScaleFinite(scale, values, values);
+    }
+    block(first, values);
     room.fill(0.0f);
     first += n;
   };
-  ForEachPayloadEntry(payload, [&](auto indices, auto values) {
+  const float entry_scale = transformed ? 1.0f : scale;
+  payload.entries().ForEachEntry(payload.bytes(), [&](auto indices, auto values) {
     for (size_t j = 0; j < indices.size(); ++j) {
       while (indices[j] - first >= room.size()) finish_block();
-      room[indices[j] - first] = scale * values[j];
+      room[indices[j] - first] = entry_scale * values[j];
     }
   });
   while (first < count) finish_block();
 }
 
-bool PayloadIsSparse(const CheckedPayload& payload) { return payload.row().sparse != nullptr; }
+bool PayloadIsSparse(const CheckedPayload& payload) {
+  return payload.row().family == CodecFamily::kSparse;
+}
 
 void ForEachPayloadEntry(const CheckedPayload& payload, EntryFunction block) {
   payload.entries().ForEachEntry(payload.bytes(), block);

@@ -47,7 +47,7 @@ class CheckedPayload {
   CodecId codec() const { return row_->id; }
   // REQUIRES: row().dense().
   ValueBody body() const { return {bytes_, 1, count_}; }
-  // REQUIRES: row().sparse is set.
+  // The values of a transform codec are coefficients. REQUIRES: row().sparse is set.
   const SparseLayout& entries() const { return *entries_; }
   // REQUIRES: row().family is CodecFamily::kLowRank.
   const LowRankLayout& low_rank() const { return *low_rank_; }
@@ -113,7 +113,7 @@ inline constexpr size_t kDecodedBlock = 2048;  // 8 KiB: stays in the first-leve
 void DecodePayloadInBlocks(const CheckedPayload& payload, float scale, BlockFunction block);
 
 // Returns whether the payload is sparse (topk, randomk): it contains only some values and their
-// indices. A powersgd payload is not sparse: it gives every value.
+// indices. A powersgd or dct_topk payload is not sparse: it gives every value.
 bool PayloadIsSparse(const CheckedPayload& payload);
 // Calls block(indices, values) for the entries of a sparse payload, up to 2,048 at a time, with
 // ascending indices. Both spans are valid during the call. REQUIRES: PayloadIsSparse(payload).

@@ -11,11 +11,13 @@ namespace thinwire {
 
 struct CodecSpec {
   CodecId id = CodecId::kFp32;
-  double density = 0.01;    // topk, randomk: the part of the values that is sent, in (0, 1]
+  // topk, randomk, dct_topk: the part of the values, or coefficients, that is sent, in (0, 1]
+  double density = 0.01;
   uint32_t least_sent = 1;  // topk: values sent per shard at any density, 1 or more
-  // topk, randomk: the codec of the sent values; powersgd: the codec of P and Q. A dense codec.
+  // topk, randomk, dct_topk: the codec of the sent values; powersgd: the codec of P and Q. A dense
+  // codec.
   CodecId values = CodecId::kFp32;
-  IndexCoder indices = IndexCoder::kEliasFano;  // topk: the encoding of the indices
+  IndexCoder indices = IndexCoder::kEliasFano;  // topk, dct_topk: of the indices
   // randomk: if true, the encoder, which sends k of a shard's n values, multiplies the sent values
   // by n/k. The decoded gradient is then unbiased without error feedback.
   bool unbiased = false;

@@ -13,6 +13,7 @@
 #include "common/codec/dense/dense.h"
 #include "common/codec/low_rank/power_sgd.h"
 #include "common/codec/sparse/sparse_encoders.h"
+#include "common/codec/transform/dct_top_k.h"
 
 namespace thinwire {
 namespace {
@@ -45,6 +46,12 @@ MadeCodec MakeRandomK(const CodecRow&, const CodecSpec& spec) {
 MadeCodec MakePowerSgd(const CodecRow&, const CodecSpec& spec) {
   ASSIGN_OR_RETURN(auto values, MakeValues(spec));
   return MakePowerSgdCodec(spec.powersgd_rank, std::move(values), *RowOf(spec.values).values);
+}
+
+MadeCodec MakeDctTopK(const CodecRow&, const CodecSpec& spec) {
+  ASSIGN_OR_RETURN(auto values, MakeValues(spec));
+  return MakeDctTopKCodec(spec.density, spec.indices, std::move(values),
+                          *RowOf(spec.values).values);
 }
 
 CodebookSettings OneBitSettingsOf(const CodecSpec& spec) {
@@ -121,6 +128,7 @@ std::vector<CodecRow> Rows() {
       Codebook("twobit", TwoBitFormat(), TwoBitSettingsOf),
       Codebook("qsgd", QsgdFormat(), QsgdSettingsOf),
       Codebook("log_4", Log4Format()),
+      Codebook("fp4_e3m0", Fp4E3m0Format()),
       Sparse("topk", kTopKFormat, MakeTopK),
       Sparse("randomk", kRandomKFormat, MakeRandomK),
       {.id = CodecId::kPowerSgd,
@@ -128,6 +136,11 @@ std::vector<CodecRow> Rows() {
        .family = CodecFamily::kLowRank,
        .has_device_encoder = true,
        .make = MakePowerSgd},
+      {.id = CodecId::kDctTopK,
+       .name = "dct_topk",
+       .family = CodecFamily::kTransform,
+       .sparse = &kDctTopKFormat,
+       .make = MakeDctTopK},
   };
 }
 
@@ -192,6 +205,11 @@ bool IsDense(CodecId id) {
 }
 
 bool IsSparse(CodecId id) {
+  const CodecRow* row = Find(id);
+  return row != nullptr && row->family == CodecFamily::kSparse;
+}
+
+bool HasDensity(CodecId id) {
   const CodecRow* row = Find(id);
   return row != nullptr && row->sparse != nullptr;
 }

@@ -3,10 +3,10 @@
 // docs/codecs.md describes the payloads.
 //
 //   codecs                                      may encode
-//   powersgd                                    gradients
+//   powersgd dct_topk                           gradients
 //   topk randomk                                gradients, deltas
 //   onebit onebit_sign table_1 .. table_8       gradients, deltas, values of a sparse payload
-//     lloyd_1 .. lloyd_8 twobit qsgd log_4
+//     lloyd_1 .. lloyd_8 twobit qsgd log_4 fp4_e3m0
 //   fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 int8       gradients, deltas, values of a sparse payload,
 //                                               whole parameters
 //
@@ -31,15 +31,15 @@
 namespace thinwire {
 
 // The family of a codec, which is also the subfolder of common/codec that implements it.
-enum class CodecFamily { kDense, kCodebook, kSparse, kLowRank };
+enum class CodecFamily { kDense, kCodebook, kSparse, kLowRank, kTransform };
 
 struct CodecRow {
   CodecId id = CodecId::kFp32;
   std::string_view name;  // the name in job files and reports
   CodecFamily family = CodecFamily::kDense;
   // True if servers may send whole parameters with this codec. Every codec may encode gradients,
-  // every codec except those of the low-rank family deltas, and every dense() codec the values of a
-  // sparse or low-rank payload.
+  // every dense() or sparse codec deltas, and every dense() codec the values of a payload of
+  // another family.
   bool carries_parameters = false;
   // True if a GPU can encode with this codec (client/gpu/device_codec.h).
   bool has_device_encoder = false;
@@ -48,7 +48,7 @@ struct CodecRow {
   // set, except for the low-rank family, whose only format is LowRankLayout.
   const ValueFormat* values = nullptr;       // set for the dense and the codebook family
   const CodebookFormat* codebook = nullptr;  // codebook family: the same object as `values`
-  const SparseFormat* sparse = nullptr;      // set for the sparse family
+  const SparseFormat* sparse = nullptr;      // set for the sparse and the transform family
   // Codebook family only: a function that returns the codec's settings from the fields of SPEC.
   // Null if the codec has no settings.
   CodebookSettings (*settings)(const CodecSpec& spec) = nullptr;
@@ -59,7 +59,7 @@ struct CodecRow {
   // Returns true if a payload contains a value for every index.
   bool dense() const { return values != nullptr; }
   // Returns true if servers may send deltas with this codec.
-  bool carries_deltas() const { return family != CodecFamily::kLowRank; }
+  bool carries_deltas() const { return dense() || family == CodecFamily::kSparse; }
   // Returns the codebook settings that SPEC gives this codec, or default settings if the codec has
   // no settings.
   CodebookSettings SettingsOf(const CodecSpec& spec) const {
@@ -68,7 +68,7 @@ struct CodecRow {
 };
 
 // Returns all rows: first the codecs that carry parameters, then the other dense codecs, then the
-// sparse codecs, then the low-rank codec.
+// sparse codecs, then those that carry only gradients.
 std::span<const CodecRow> CodecTable();
 
 // Returns the row of ID. REQUIRES: ID is in the table. CodecIdFromWire returns only such ids.
@@ -86,10 +86,12 @@ std::span<const std::string_view> ParameterCodecNames();
 std::string_view CodecName(CodecId id);
 std::ostream& operator<<(std::ostream& out, CodecId id);
 
-// Return whether the codec is dense(), whether it belongs to the sparse family, and its
-// carries_parameters property; false for an id that is not in the table.
+// Return whether the codec is dense(), whether it belongs to the sparse family, whether it reads
+// CodecSpec::density, and its carries_parameters property; false for an id that is not in the
+// table.
 bool IsDense(CodecId id);
 bool IsSparse(CodecId id);
+bool HasDensity(CodecId id);
 bool CarriesParameters(CodecId id);
 
 // Returns the codec called NAME with default settings. Errors: InvalidArgument that lists the

@@ -20,14 +20,15 @@ TEST(CodecTableTest, EachNumberHasItsName) {
 }
 
 TEST(CodecTableTest, RowsAreCompleteAndGroupedByUse) {
-  size_t low_rank_count = 0, sparse_count = 0, dense_without_parameters = 0;
+  size_t low_rank_count = 0, gradients_only = 0, sparse_count = 0, dense_without_parameters = 0;
   for (const CodecRow& row : CodecTable()) {
     const bool low_rank = row.family == CodecFamily::kLowRank;
     EXPECT_EQ((row.values != nullptr) + (row.sparse != nullptr), low_rank ? 0 : 1) << row.name;
     if (low_rank) ++low_rank_count;
-    EXPECT_EQ(low_rank_count > 0, low_rank) << row.name;
+    if (!row.carries_deltas()) ++gradients_only;
+    EXPECT_EQ(gradients_only > 0, !row.carries_deltas()) << row.name;
     EXPECT_EQ(row.codebook != nullptr, row.family == CodecFamily::kCodebook) << row.name;
-    EXPECT_EQ(row.sparse != nullptr, row.family == CodecFamily::kSparse) << row.name;
+    EXPECT_EQ(IsSparse(row.id), row.family == CodecFamily::kSparse) << row.name;
     ASSERT_NE(row.make, nullptr) << row.name;
     const auto codec = row.make(row, CodecSpec{.id = row.id});
     ASSERT_TRUE(codec.ok()) << codec.status();
@@ -38,7 +39,7 @@ TEST(CodecTableTest, RowsAreCompleteAndGroupedByUse) {
     } else if (row.dense()) {
       EXPECT_EQ(sparse_count, 0u) << row.name;
       ++dense_without_parameters;
-    } else if (!low_rank) {
+    } else if (row.carries_deltas()) {
       ++sparse_count;
     }
   }
@@ -53,8 +54,9 @@ TEST(CodecTableTest, RowsAreCompleteAndGroupedByUse) {
   EXPECT_FALSE(IsDense(CodecId::kPowerSgd));
   EXPECT_TRUE(IsSparse(CodecId::kRandomK));
   EXPECT_FALSE(IsSparse(CodecId::kPowerSgd));
+  EXPECT_FALSE(IsSparse(CodecId::kDctTopK));
   EXPECT_FALSE(IsSparse(static_cast<CodecId>(200)));
-  EXPECT_EQ(DeltaCodecNames().size(), CodecNames().size() - low_rank_count);
+  EXPECT_EQ(DeltaCodecNames().size(), CodecNames().size() - gradients_only);
   EXPECT_EQ(DenseCodecNames().size(), DeltaCodecNames().size() - sparse_count);
   EXPECT_EQ(ParameterCodecNames().size(), DenseCodecNames().size() - dense_without_parameters);
 }

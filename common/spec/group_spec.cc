@@ -17,7 +17,7 @@ Problems GroupSpec::Validate(const std::string& place, const OptimizerSpec& job,
   if (optimizer.weight_decay != job.weight_decay) {
     problems.RequireFloat(place + ".weight_decay", optimizer.weight_decay);
   }
-  if (push.has_value() && IsSparse(push->id)) {
+  if (push.has_value() && HasDensity(push->id)) {
     problems.RequireDensity(place + ".density", push->density);
   }
   return problems;
@@ -33,7 +33,7 @@ std::ostream& operator<<(std::ostream& out, const GroupSpec& group) {
       << group.optimizer;
   if (!group.push.has_value()) return out;
   out << ", push " << group.push->id;
-  if (IsSparse(group.push->id)) out << " density " << group.push->density;
+  if (HasDensity(group.push->id)) out << " density " << group.push->density;
   return out;
 }
 

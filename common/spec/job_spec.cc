@@ -131,6 +131,13 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
 }
 
 void CheckStaleness(const JobSpec& job, Problems& problems) {
+  if (job.staleness.policy == StalenessPolicy::kScale && job.rule.fold_every == 1 &&
+      Traits(job.optimizer.kind).reads_only_signs) {
+    // An update then consists of one gradient, whose magnitude the optimizer does not read.
+    problems.Add("staleness_policy", absl::StrCat("scale has no effect with optimizer: ",
+                                                  std::string(Traits(job.optimizer.kind).name),
+                                                  " (expected fold_every: 2 or more, got 1)"));
+  }
   if (job.staleness.policy != StalenessPolicy::kDcasgd) return;
   if (!job.publish.has_value()) {
     // The servers find the parameters of a gradient in the log of published deltas.
@@ -166,6 +173,9 @@ void CheckClipping(const JobSpec& job, Problems& problems) {
   require(job.recovery.durability != Durability::kLog, "durability: none or checkpoint",
           "durability: log");
   require(!job.push.adaptive.has_value(), "a push other than adaptive", "push: adaptive");
+  require(!Traits(job.optimizer.kind).reads_only_signs,
+          "an optimizer that reads the gradient's magnitude",
+          absl::StrCat("optimizer: ", std::string(Traits(job.optimizer.kind).name)));
 }
 
 // Checks a job whose servers hold averages of gradients. A worker that misses an average would
@@ -383,10 +393,10 @@ Problems JobSpec::Validate() const {
 Problems JobSpec::ProcessProblems() const {
   Problems problems;
   if (push.adaptive.has_value() && recovery.durability != Durability::kCheckpoint) {
-    problems.Add("push", absl::StrCat("adaptive returns to checkpoints (expected durability: "
-                                      "checkpoint, got durability: ",
-                                      recovery.durability == Durability::kLog ? "log" : "none",
-                                      ")"));
+    problems.Add("push",
+                 absl::StrCat("adaptive returns to checkpoints (expected durability: "
+                              "checkpoint, got durability: ",
+                              recovery.durability == Durability::kLog ? "log" : "none", ")"));
   }
   return problems;
 }

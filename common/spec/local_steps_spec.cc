@@ -12,6 +12,12 @@ Problems LocalStepsSpec::Validate() const {
   problems.RequireFloat("local_learning_rate", learning_rate);
   problems.RequireDecay("local_momentum", momentum);
   problems.RequireFloat("local_weight_decay", weight_decay);
+  problems.RequireInteger("fragments", fragments, 1, count);
+  // The exchange of a fragment ends before that of the next one begins.
+  if (fragments >= 1 && fragments <= count) {
+    problems.RequireInteger("overlap_steps", overlap, 0, count / fragments - 1);
+  }
+  problems.RequireFraction("mixing", mixing);
   return problems;
 }
 

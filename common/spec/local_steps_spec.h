@@ -27,8 +27,15 @@ struct LocalStepsSpec {
   double learning_rate = 0.01;
   double momentum = 0.9;  // kMomentum only
   double weight_decay = 0;
+  // A worker exchanges the model in so many fragments, one after the other during its local steps,
+  // and takes `overlap` local steps while an exchange is under way (docs/streaming.md).
+  uint32_t fragments = 1;
+  uint32_t overlap = 0;
+  double mixing = 0.5;  // the weight of the worker's own parameters after such steps
 
   bool enabled() const { return count > 1; }
+  // Returns whether local steps go on while a part of the model is exchanged.
+  bool streaming() const { return fragments > 1 || overlap > 0; }
   Problems Validate() const;
 
   bool operator==(const LocalStepsSpec&) const = default;

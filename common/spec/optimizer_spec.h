@@ -25,7 +25,8 @@ enum class OptimizerKind : uint8_t {
   kLion,
   kLars,
   kLamb,
-  kAverage
+  kAverage,
+  kSignSgd
 };
 
 struct OptimizerTraits {
@@ -48,6 +49,8 @@ struct OptimizerTraits {
   // True if the masters are the mean gradient of the last round, for workers that keep the
   // parameters themselves (docs/decisions/0162).
   bool holds_average = false;
+  // True if the update does not depend on the magnitudes of gradients.
+  bool reads_only_signs = false;
 };
 
 // One row per optimizer, in the order of the enum OptimizerKind.
@@ -80,6 +83,7 @@ inline constexpr OptimizerTraits kOptimizers[] = {
      .has_velocity = true,
      .needs_whole_tensors = true},
     {.name = "average", .holds_average = true},
+    {.name = "sign_sgd", .reads_only_signs = true},
 };
 
 constexpr const OptimizerTraits& Traits(OptimizerKind kind) {

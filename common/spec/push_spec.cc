@@ -61,6 +61,7 @@ Problems PushSpec::Validate() const {
   problems.RequireFraction("first_push_part", warmup.first_part);
   problems.RequireDecay("correction_momentum", correction.momentum);
   problems.RequireFloat("gradient_clip", gradient_clip);
+  problems.RequireFraction("residual_decay", residual_decay);
   // Momentum correction accumulates the momentum of unsent values in the residual, so it requires
   // error feedback.
   if (correction.enabled && !error_feedback) {
@@ -80,6 +81,7 @@ std::ostream& operator<<(std::ostream& out, const PushSpec& spec) {
     out << spec.codec.id;
   }
   if (!spec.error_feedback) out << ", no error feedback";
+  if (spec.residual_decay < 1) out << ", residual decay " << spec.residual_decay;
   if (spec.warmup.density.part > 0) out << ", density warm-up " << spec.warmup.density.part;
   if (spec.warmup.first_part > 0) {
     out << ", " << spec.warmup.first.id << " for " << spec.warmup.first_part << " of the run";

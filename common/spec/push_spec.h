@@ -106,6 +106,7 @@ struct PushSpec {
   // If set, the fields CODEC, CHOOSE and WARMUP have no effect.
   std::optional<AdaptiveSpec> adaptive;
   bool error_feedback = true;
+  double residual_decay = 1;  // the residual is multiplied by it before each step
   PushWarmup warmup;
   CorrectionOptions correction;
   // The largest L2 norm of the gradient of all workers together; 0: no clipping.

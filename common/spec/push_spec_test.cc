@@ -88,6 +88,13 @@ TEST(PushSpecTest, PrintsTheSettingsInUse) {
                      .correction = {.enabled = true, .momentum = 0.5f},
                      .gradient_clip = 2}),
             "topk, density warm-up 0.25, momentum correction 0.5, clip 2");
+  EXPECT_EQ(printed({.codec = {.id = CodecId::kDctTopK}, .residual_decay = 0.5}),
+            "dct_topk, residual decay 0.5");
+}
+
+TEST(PushSpecTest, AResidualDecayIsAFraction) {
+  EXPECT_EQ(Error(PushSpec{.residual_decay = 0}), "");
+  for (const double decay : {-0.1, 1.1}) EXPECT_NE(Error(PushSpec{.residual_decay = decay}), "");
 }
 
 TEST(PublishOptionsTest, ACodecOfDeltasHasADensityOfItsOwn) {

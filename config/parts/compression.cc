@@ -82,6 +82,11 @@ bool Pushes(const JobConfig& config, std::initializer_list<int> codecs) {
 
 bool PushesSparse(const JobConfig& config) { return Pushes(config, {Named::topk, Named::randomk}); }
 
+// Returns true if pushes of the job may use a codec that reads the density.
+bool PushesPart(const JobConfig& config) {
+  return Pushes(config, {Named::topk, Named::randomk, Named::dct_topk});
+}
+
 bool PushesPowerSgd(const JobConfig& config) { return Pushes(config, {Named::powersgd}); }
 
 bool PullsDeltasIn(const JobConfig& config, std::initializer_list<int> codecs) {
@@ -96,9 +101,7 @@ bool PullsSparse(const JobConfig& config) {
 }
 
 // Returns true if pushes of the job may use a codec that encodes values with topk_values.
-bool PushesValues(const JobConfig& config) {
-  return PushesSparse(config) || PushesPowerSgd(config);
-}
+bool PushesValues(const JobConfig& config) { return PushesPart(config) || PushesPowerSgd(config); }
 
 // Returns true if pushes or pulls of the job may use one of CODECS, directly or for the values of a
 // sparse codec or of powersgd.
@@ -151,6 +154,7 @@ PushSpec PushSpecOf(const Compression& c) {
     spec.codec = PushCodecOf(CodecOf(c.push()), c);
   }
   spec.error_feedback = c.error_feedback();
+  spec.residual_decay = c.residual_decay();
   spec.warmup = {.density = DensityWarmupOf(c),
                  .first_part = c.first_push_part(),
                  .first = PushCodecOf(CodecOf(c.first_push()), c)};
@@ -185,14 +189,14 @@ SparseUpdateSpec SparseUpdateSpecOf(const Optimization& o, const Compression& c)
 
 std::vector<Condition> CompressionConditions() {
   return {
-      {{"density"}, PushesSparse, "push: topk or randomk", {"push"}},
-      {{"topk_values"}, PushesValues, "push: topk, randomk or powersgd", {"push"}},
+      {{"density"}, PushesPart, "push: topk, randomk or dct_topk", {"push"}},
+      {{"topk_values"}, PushesValues, "push: topk, randomk, dct_topk or powersgd", {"push"}},
       {{"powersgd_rank"}, PushesPowerSgd, "push: powersgd", {"push"}},
       {{"topk_indices"},
        [](const JobConfig& c) {
-         return Pushes(c, {Named::topk}) || PullsDeltasIn(c, {Named::topk});
+         return Pushes(c, {Named::topk, Named::dct_topk}) || PullsDeltasIn(c, {Named::topk});
        },
-       "push: topk or pull: delta_topk",
+       "push: topk or dct_topk, or pull: delta_topk",
        {"push", "pull"}},
       {{"topk_least"},
        [](const JobConfig& c) {
@@ -201,13 +205,13 @@ std::vector<Condition> CompressionConditions() {
        "push: topk, pull: delta_topk or gradient_selection: gtopk",
        {"push", "pull", "gradient_selection"}},
       {{"density_warmup"},
-       [](const JobConfig& c) { return (PushesSparse(c) && !ChoosesPush(c)) || Selects(c); },
-       "push: topk or randomk, or gradient_selection: gtopk",
+       [](const JobConfig& c) { return (PushesPart(c) && !ChoosesPush(c)) || Selects(c); },
+       "push: topk, randomk or dct_topk, or gradient_selection: gtopk",
        {"push", "gradient_selection"}},
       {{"warmup_density"},
        [](const JobConfig& c) {
          return c.compression().density_warmup() > 0 &&
-                ((PushesSparse(c) && !ChoosesPush(c)) || Selects(c));
+                ((PushesPart(c) && !ChoosesPush(c)) || Selects(c));
        },
        "a density_warmup above 0",
        {"density_warmup"}},
@@ -215,6 +219,13 @@ std::vector<Condition> CompressionConditions() {
        LosesValues,
        "a push other than fp32, momentum_correction or gradient_selection: gtopk",
        {"push"}},
+      {{"residual_decay"},
+       [](const JobConfig& c) {
+         return LosesValues(c) && c.compression().error_feedback() &&
+                !c.compression().momentum_correction();
+       },
+       "a push other than fp32, error_feedback: true and momentum_correction: false",
+       {"push", "error_feedback", "momentum_correction"}},
       {{"correction_momentum", "correction_nesterov"},
        [](const JobConfig& c) { return c.compression().momentum_correction(); },
        "momentum_correction: true",

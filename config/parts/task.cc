@@ -22,10 +22,28 @@ TaskSpec TaskSpecOf(const Task& t) {
                     .optimizer = static_cast<LocalOptimizerKind>(t.local_optimizer()),
                     .learning_rate = t.local_learning_rate(),
                     .momentum = t.local_momentum(),
-                    .weight_decay = t.local_weight_decay()},
+                    .weight_decay = t.local_weight_decay(),
+                    .fragments = t.fragments(),
+                    .overlap = t.overlap_steps(),
+                    .mixing = t.mixing()},
           .accumulate = t.accumulate(),
           .loss = static_cast<LossKind>(t.loss())};
 }
+
+namespace {
+
+// Returns true if the local steps of CONFIG may go on while a part of the model is exchanged.
+bool MayStream(const JobConfig& config) {
+  const Consistency& consistency = config.consistency();
+  // Limits of the norm need the whole gradient. A replay, the choice of a codec and the choice of a
+  // rule follow the time of a step's pushes, which then contains local steps.
+  return config.task().local_steps() > 1 && config.compression().gradient_clip() == 0 &&
+         config.optimization().clip_norm() == 0 && !ChoosesPush(config) &&
+         !config.recovery().keep_log() && !consistency.auto_backup() && !consistency.auto_slack() &&
+         consistency.in_flight() == 0 && !consistency.delayed_gradient();
+}
+
+}  // namespace
 
 std::vector<Condition> TaskConditions() {
   return {
@@ -50,6 +68,17 @@ std::vector<Condition> TaskConditions() {
        },
        "local_optimizer: momentum and local_steps above 1",
        {"local_optimizer", "local_steps"}},
+      {{"fragments", "overlap_steps"},
+       MayStream,
+       "local_steps above 1, a push codec that is not chosen at run time, and without "
+       "gradient_clip, clip_norm, keep_log, auto_backup, auto_slack, in_flight and "
+       "delayed_gradient",
+       {"local_steps", "push", "gradient_clip", "clip_norm", "keep_log", "auto_backup",
+        "auto_slack", "in_flight", "delayed_gradient"}},
+      {{"mixing"},
+       [](const JobConfig& c) { return c.task().overlap_steps() > 0; },
+       "overlap_steps above 0",
+       {"overlap_steps"}},
   };
 }
 

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import yaml
@@ -16,6 +17,8 @@ MONITORING_PAGE = sys.argv.pop()
 METRICS_PAGE = sys.argv.pop()
 RULES = sys.argv.pop()
 FOLDER = os.path.dirname(RULES)
+sys.path.insert(0, FOLDER)
+import scenarios  # noqa: E402
 
 
 def read(path):
@@ -28,6 +31,11 @@ def in_folder(name):
 
 
 def rules():
+    """The alert rules."""
+    return [rule for rule in all_rules() if "alert" in rule]
+
+
+def all_rules():
     return [rule for group in yaml.safe_load(read(RULES))["groups"] for rule in group["rules"]]
 
 
@@ -65,6 +73,18 @@ class MonitoringTest(unittest.TestCase):
             self.assertIn(f'alertname="{test["name"]}"', fired[0])
             self.assertEqual({case["expr"] for case in test["promql_expr_test"]}, {'ALERTS{alertstate="firing"}'})
 
+    def test_planned_actions_raise_no_alert_and_faults_raise_one(self):
+        tests = scenarios.tests()
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=os.environ.get("TEST_TMPDIR")) as file:
+            content = {"rule_files": [os.path.abspath(RULES)], "evaluation_interval": "15s", "tests": tests}
+            yaml.safe_dump(content, file, sort_keys=False)
+            file.flush()
+            self.promtool("test", "rules", file.name)
+        self.assertGreaterEqual(len(tests), 17)
+        for test in tests:
+            counts = {len(check["exp_samples"]) for check in test["promql_expr_test"]}
+            self.assertEqual(counts, {0} if test["name"].startswith("planned: ") else {0, 1}, test["name"])
+
     def test_each_alert_says_what_to_do(self):
         for rule in rules():
             self.assertRegex(rule["alert"], "^Thinwire[A-Z]")
@@ -79,7 +99,7 @@ class MonitoringTest(unittest.TestCase):
     def test_every_metric_is_documented(self):
         names = documented()
         count = 0
-        for query in [rule["expr"] for rule in rules()] + [target["expr"] for target in targets()]:
+        for query in [rule["expr"] for rule in all_rules()] + [target["expr"] for target in targets()]:
             for name in metrics_in(query):
                 self.assertIn(re.sub("_bucket$", "", name), names, query)
                 count += 1
@@ -98,7 +118,10 @@ class MonitoringTest(unittest.TestCase):
         for target in targets():
             self.assertEqual(target["datasource"], source, target["expr"])
             selectors = re.findall(r"\bthinwire_\w+(?!\w)(\{[^}]*\})?", target["expr"])
-            self.assertTrue(all('job=~"$job"' in selector for selector in selectors), target["expr"])
+            self.assertTrue(all('job=~"$job", job_name=~"$job_name"' in selector for selector in selectors), target["expr"])
+            # Sums of several jobs would mean nothing.
+            if re.search(r"\b(sum|avg|max)\b", target["expr"]):
+                self.assertIn("by (job_name", target["expr"])
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class DealtTask final : public LearningTask {
     }
     return GradientResult{.loss_sum = 0, .examples = static_cast<uint32_t>(batch.size())};
   }
-  absl::StatusOr<TestResult> Test(Tensors) override { return TestResult(); }
+  absl::StatusOr<TestScore> Test(Tensors) override { return TestScore(); }
 
  private:
   const std::shared_ptr<Trained> trained_;

@@ -31,7 +31,7 @@ class NoTask final : public LearningTask {
   absl::StatusOr<GradientResult> Gradient(WorkerId, Step, uint32_t, Tensors, Tensors) override {
     return GradientResult();
   }
-  absl::StatusOr<TestResult> Test(Tensors) override { return TestResult(); }
+  absl::StatusOr<TestScore> Test(Tensors) override { return TestScore(); }
 
  private:
   std::vector<TensorShape> tensors_;

@@ -28,7 +28,7 @@ struct GradientResult {
   uint32_t examples = 0;  // 0: the worker has no examples; the gradient is not set
 };
 
-struct TestResult {
+struct TestScore {
   double loss = 0;
   // 0 to 1; a synthetic task returns 1 / (1 + loss). Unset: the model computes only a loss.
   std::optional<double> accuracy;
@@ -60,7 +60,7 @@ class LearningTask {
   // of Model::Train.
   virtual absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
                                                   Tensors parameters, Tensors gradient) = 0;
-  virtual absl::StatusOr<TestResult> Test(Tensors parameters) = 0;
+  virtual absl::StatusOr<TestScore> Test(Tensors parameters) = 0;
 };
 
 // Makes one LearningTask for each thread. Thread-safe.

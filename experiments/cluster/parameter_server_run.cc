@@ -272,16 +272,16 @@ absl::StatusOr<uint32_t> ServerRun::Finish(const sim::VirtualStep& step,
 }
 
 absl::StatusOr<double> ServerRun::Accuracy(const sim::VirtualStep& step) {
-  std::future<absl::StatusOr<TestResult>> test;
+  std::future<absl::StatusOr<TestScore>> test;
   if (spec_.job.optimizer.parameter_average > 0) {
     test = record_.Test();
   } else {
     const std::vector<std::span<float>> parameters(step.parameters.begin(), step.parameters.end());
-    test = pool_.Submit<absl::StatusOr<TestResult>>(
+    test = pool_.Submit<absl::StatusOr<TestScore>>(
         [&parameters](LearningTask& task) { return task.Test(parameters); });
     test.wait();
   }
-  ASSIGN_OR_RETURN(const TestResult result, test.get());
+  ASSIGN_OR_RETURN(const TestScore result, test.get());
   // push: adaptive refuses loss: script, so there is an accuracy.
   return *result.accuracy;
 }
@@ -395,6 +395,10 @@ absl::Status CheckSupported(const RunSpec& spec) {
           "none in virtual time", "another value");
   require(!job.task.device.starts_with("cuda"), "job.task.device", "auto or cpu in virtual time",
           job.task.device);
+  require(job.task.local.fragments == 1, "job.task.fragments", "1 in virtual time",
+          job.task.local.fragments);
+  require(job.task.local.overlap == 0, "job.task.overlap_steps", "0 in virtual time",
+          job.task.local.overlap);
   require(!job.schedule.grows_batch() || !spec.machines.has_synthetic(), "machines.synthetic",
           "a schedule other than noise_scale", "noise_scale");
   require(spec.tests > 0, "tests", "at least 1", spec.tests);

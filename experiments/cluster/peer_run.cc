@@ -61,6 +61,7 @@ absl::Status CheckPeers(const RunSpec& spec) {
   Want(!job.push.choose.has_value() && !job.push.adaptive.has_value(), "push", "one codec",
        problems);
   Want(!job.push.correction.enabled, "momentum_correction", "false", problems);
+  Want(job.push.residual_decay == 1, "residual_decay", "1", problems);
   Want(job.push.warmup.first_part == 0, "first_push_part", "0", problems);
   Want(!job.task.local.enabled(), "local_steps", "1", problems);
   Want(!job.schedule.grows_batch(), "schedule", "not noise_scale", problems);
@@ -121,7 +122,7 @@ class PeerRun {
   struct Test {
     RunResult::Point* point;
     std::unique_ptr<std::vector<float>> parameters;
-    std::future<absl::StatusOr<TestResult>> result;
+    std::future<absl::StatusOr<TestScore>> result;
   };
 
   void BeginStep(size_t worker);
@@ -331,8 +332,8 @@ void PeerRun::AddPoint() {
   Test& test = tests_.emplace_back();
   test.point = point;
   test.parameters = std::make_unique<std::vector<float>>(parameters_);
-  test.result = pool_.Submit<absl::StatusOr<TestResult>>(
-      [values = test.parameters.get()](LearningTask& task) {
+  test.result =
+      pool_.Submit<absl::StatusOr<TestScore>>([values = test.parameters.get()](LearningTask& task) {
         return task.Test(Split(*values, task.tensors()));
       });
 }
@@ -347,7 +348,7 @@ absl::StatusOr<RunResult> PeerRun::Run() {
   for (Test& test : tests_) test.result.wait();
   RETURN_IF_ERROR(status_);
   for (Test& test : tests_) {
-    ASSIGN_OR_RETURN(const TestResult tested, test.result.get());
+    ASSIGN_OR_RETURN(const TestScore tested, test.result.get());
     test.point->set_test_loss(tested.loss);
     if (tested.accuracy.has_value()) test.point->set_test_accuracy(*tested.accuracy);
   }

@@ -57,13 +57,13 @@ class QuadraticTask final : public LearningTask {
     return GradientResult{.loss_sum = loss * examples, .examples = examples};
   }
 
-  absl::StatusOr<TestResult> Test(Tensors parameters) override {
+  absl::StatusOr<TestScore> Test(Tensors parameters) override {
     const double best = (worker_count_ - 1) / 2.0;
     double loss = 0;
     for (const std::span<float> tensor : parameters) {
       for (const float value : tensor) loss += (value - best) * (value - best) / 2;
     }
-    return TestResult{.loss = loss, .accuracy = 1 / (1 + loss)};
+    return TestScore{.loss = loss, .accuracy = 1 / (1 + loss)};
   }
 
  private:

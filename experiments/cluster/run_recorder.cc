@@ -64,8 +64,8 @@ void RunRecorder::Watch(std::vector<const Shard*> shards) {
   for (WorkerTimes& times : workers_) times.began.reset();
 }
 
-std::future<absl::StatusOr<TestResult>> RunRecorder::Test() {
-  return pool_.Submit<absl::StatusOr<TestResult>>(
+std::future<absl::StatusOr<TestScore>> RunRecorder::Test() {
+  return pool_.Submit<absl::StatusOr<TestScore>>(
       [model = CopyModel(partition_, shards_, &Shard::averages)](LearningTask& task) {
         return task.Test(model->tensors);
       });
@@ -176,7 +176,7 @@ absl::StatusOr<RunResult> RunRecorder::Finish() {
   result_.set_parameters_crc(ParametersCrc(
       partition_.tensors(), CopyModel(partition_, shards_, &Shard::masters)->tensors));
   for (size_t i = 0; i < tests_.size(); ++i) {
-    ASSIGN_OR_RETURN(const TestResult test, tests_[i].get());
+    ASSIGN_OR_RETURN(const TestScore test, tests_[i].get());
     RunResult::Point& point = *result_.mutable_point(static_cast<int>(i));
     point.set_test_loss(test.loss);
     if (test.accuracy.has_value()) point.set_test_accuracy(*test.accuracy);

@@ -47,7 +47,7 @@ class RunRecorder {
   // Replaces SHARDS. The other workers and servers of the run have taken over, in the same state.
   void Watch(std::vector<const Shard*> shards);
   // Tests the current masters, or their averages. Errors: those of LearningTask::Test.
-  std::future<absl::StatusOr<TestResult>> Test();
+  std::future<absl::StatusOr<TestScore>> Test();
   // In a trial of push: adaptive, no point is recorded, and no loss is added: the run may go back. Its
   // examples and updates are then those with the version VERSION of the first shard.
   void SetTrial(bool trial) { trial_ = trial; }
@@ -97,7 +97,7 @@ class RunRecorder {
   // The examples and the pushes of the first shard up to each version, in mode sync.
   std::vector<std::pair<uint64_t, uint64_t>> accepted_;
   std::optional<Version> due_;  // a point waits until every shard has this version
-  std::vector<std::future<absl::StatusOr<TestResult>>> tests_;  // by point
+  std::vector<std::future<absl::StatusOr<TestScore>>> tests_;  // by point
 };
 
 // Returns the CRC-32C of PARAMETERS, as the report of `thinwire train` states it: of the values of

@@ -12,8 +12,8 @@
 #include "common/text/problems.h"
 #include "experiments/cluster/links.h"
 #include "experiments/efficiency/exchange_times.h"
+#include "experiments/efficiency/payload_bytes.h"
 #include "experiments/efficiency/server_step.h"
-#include "experiments/efficiency/shard_bytes.h"
 
 namespace thinwire::lab {
 namespace {
@@ -108,7 +108,7 @@ class Rows {
     const TensorShape tensor = {"values", {static_cast<int64_t>(network_.values()), 1}};
     ASSIGN_OR_RETURN(const Partition partition, Partition::Make({tensor}, 0, workers_));
     for (const Method& method : kMethods) {
-      const ShardBytes bytes = MeasureShardBytes(
+      const PayloadBytes bytes = MeasurePayloadBytes(
           method.compressor, partition.value_count(ShardId{0}), workers_, table_.density());
       ServerStep step = {
           .workers = workers_,

@@ -17,7 +17,7 @@
 // rows except the published ones use links of the same alpha and beta, so they can be compared with
 // each other.
 //
-// thinwire's rows have a server beside each worker. Payload bytes are measured (shard_bytes.h). The
+// thinwire's rows have a server beside each worker. Payload bytes are measured (payload_bytes.h). The
 // paper selects on the processor that computes, so its slow selection is to be compared without
 // overlap.
 #ifndef THINWIRE_EXPERIMENTS_EFFICIENCY_EFFICIENCY_TABLE_H_

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "experiments/efficiency/shard_bytes.h"
+#include "experiments/efficiency/payload_bytes.h"
 
 namespace thinwire::lab {
 namespace {
@@ -154,21 +154,21 @@ TEST(EfficiencyFileTest, ThinwireReachesItsEfficienciesForThePublishedNetworks) 
   }
 }
 
-TEST(ShardBytesTest, PayloadsHaveTheSizesOfTheirCodecs) {
+TEST(PayloadBytesTest, PayloadsHaveTheSizesOfTheirCodecs) {
   constexpr uint64_t kValues = 100'000;
-  const ShardBytes fp8 = MeasureShardBytes(Compressor::kFp8, kValues, 4, 0.001);
+  const PayloadBytes fp8 = MeasurePayloadBytes(Compressor::kFp8, kValues, 4, 0.001);
   EXPECT_EQ(fp8.push, kValues + 1);
   EXPECT_EQ(fp8.pull, kValues + 1);
-  const ShardBytes onebit = MeasureShardBytes(Compressor::kOneBit, kValues, 4, 0.001);
+  const PayloadBytes onebit = MeasurePayloadBytes(Compressor::kOneBit, kValues, 4, 0.001);
   EXPECT_EQ(onebit.push, kValues / 8 + 13);
   EXPECT_EQ(onebit.pull, kValues / 8 + 13);
   // 2.46 bytes for each of 100 values (docs/codecs.md).
-  const ShardBytes top_k = MeasureShardBytes(Compressor::kTopK, kValues, 4, 0.001);
+  const PayloadBytes top_k = MeasurePayloadBytes(Compressor::kTopK, kValues, 4, 0.001);
   EXPECT_NEAR(top_k.push, 246, 12);
   // An entry of an exact delta takes 23 to 28 bits and its index 6 to 12 (docs/deltas.md).
   EXPECT_GT(top_k.pull, 400 * (23 + 6) / 8);
   EXPECT_LT(top_k.pull, 400 * (28 + 12) / 8);
-  const ShardBytes gtopk = MeasureShardBytes(Compressor::kGtopk, kValues, 4, 0.001);
+  const PayloadBytes gtopk = MeasurePayloadBytes(Compressor::kGtopk, kValues, 4, 0.001);
   EXPECT_EQ(gtopk.push, top_k.push);
   EXPECT_GT(gtopk.pull, 100 * (23 + 6) / 8);
   EXPECT_LT(gtopk.pull, 100 * (28 + 12) / 8);

@@ -58,7 +58,7 @@ class QuadraticTask final : public LearningTask {
     return GradientResult{.loss_sum = loss * examples, .examples = examples};
   }
 
-  absl::StatusOr<TestResult> Test(Tensors parameters) override {
+  absl::StatusOr<TestScore> Test(Tensors parameters) override {
     double loss = 0;
     uint64_t i = 0;
     for (const std::span<float> tensor : parameters) {
@@ -67,7 +67,7 @@ class QuadraticTask final : public LearningTask {
         loss += distance * distance / 2;
       }
     }
-    return TestResult{.loss = loss, .accuracy = 1 / (1 + loss)};
+    return TestScore{.loss = loss, .accuracy = 1 / (1 + loss)};
   }
 
  private:

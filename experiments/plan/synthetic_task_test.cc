@@ -45,13 +45,13 @@ TEST(SyntheticTaskTest, TensorsAreMatricesOfEqualSize) {
 TEST(SyntheticTaskTest, TheGradientWithoutNoiseLeadsToTheMinimum) {
   const auto task = MakeSyntheticTask(Spec(0), 1, {.batch_size = 1, .seed = 1});
   Values at;
-  const TestResult before = *task->Test(at.spans);
+  const TestScore before = *task->Test(at.spans);
   EXPECT_NEAR(before.loss, 3000, 150);  // half of the sum of 6000 squares with the mean 1
   const Values gradient = GradientOf(*task, 0, 0, at);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t k = 0; k < 2000; ++k) at.memory[i][k] -= gradient.memory[i][k];
   }
-  const TestResult after = *task->Test(at.spans);
+  const TestScore after = *task->Test(at.spans);
   EXPECT_EQ(after.loss, 0);
   EXPECT_EQ(after.accuracy, 1);
 }

@@ -87,13 +87,13 @@ class ModelTask final : public LearningTask {
                           .examples = static_cast<uint32_t>(result->examples)};
   }
 
-  absl::StatusOr<TestResult> Test(Tensors parameters) override {
+  absl::StatusOr<TestScore> Test(Tensors parameters) override {
     const absl::MutexLockMaybe lock(task_.model == ModelKind::kTorchScript ? &shared_->one_at_a_time
                                                                            : nullptr);
     Bind(parameters);
     if (model_->has_buffers()) RETURN_IF_ERROR(ComputeBuffers());
     ASSIGN_OR_RETURN(const BatchResult result, Evaluate(*model_, shared_->datasets->test));
-    return TestResult{.loss = result.mean_loss(), .accuracy = result.accuracy()};
+    return TestScore{.loss = result.mean_loss(), .accuracy = result.accuracy()};
   }
 
  private:

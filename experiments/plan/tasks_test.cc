@@ -216,11 +216,11 @@ TEST_F(TasksTest, ATestDoesNotDependOnEarlierGradients) {
   const RunSpec spec = Spec("model: resnet20");
   const auto task = Task(spec);
   Gradients parameters = InitialOf(*task);
-  const TestResult before = *task->Test(SpansOf(parameters));
+  const TestScore before = *task->Test(SpansOf(parameters));
   Gradients other = parameters;
   for (auto& tensor : other) std::ranges::fill(tensor, 0.25f);
   GradientOf(*task, 2, Step{1}, other);
-  const TestResult after = *task->Test(SpansOf(parameters));
+  const TestScore after = *task->Test(SpansOf(parameters));
   EXPECT_EQ(after.loss, before.loss);
   EXPECT_EQ(after.accuracy, before.accuracy);
   EXPECT_GT(before.loss, 0);

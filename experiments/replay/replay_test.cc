@@ -77,12 +77,12 @@ class LogisticTask final : public LearningTask {
     return GradientResult{.loss_sum = loss, .examples = kBatch};
   }
 
-  absl::StatusOr<TestResult> Test(Tensors parameters) override {
+  absl::StatusOr<TestScore> Test(Tensors parameters) override {
     double sum = 0;
     for (const std::span<float> tensor : parameters) {
       for (const float value : tensor) sum += std::abs(value);
     }
-    return TestResult{.loss = sum, .accuracy = 0};
+    return TestScore{.loss = sum, .accuracy = 0};
   }
 
  private:

@@ -110,6 +110,7 @@ class HostedServers:
             command += ["--state_dir", process.state_dir]
         # The job file has all settings. Variables would replace them.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
+        environment |= {"THINWIRE_UPLINK": process.uplink, "THINWIRE_DOWNLINK": process.downlink}  # of each server, too
         package = str(pathlib.Path(__file__).resolve().parents[1])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH")]))
         # In a session of its own, so that Ctrl-C does not end the servers before their workers.

@@ -28,6 +28,8 @@ class Process(NamedTuple):
     credentials: str
     insecure: bool
     state_dir: str
+    uplink: str
+    downlink: str
     processes: int  # that are one worker together
 
 
@@ -37,7 +39,8 @@ _stop_ends_process = False
 
 
 def init(worker: int | None = None, addresses: str | None = None, config: str | None = None,
-         credentials: str | None = None, insecure: bool | None = None, state_dir: str | None = None, processes: int = 1) -> None:
+         credentials: str | None = None, insecure: bool | None = None, state_dir: str | None = None, processes: int = 1,
+         uplink: str | None = None, downlink: str | None = None) -> None:
     """Sets the settings of this process. An argument that is None has the value of its environment variable.
 
     In the main thread, also handles SIGTERM unless the program does: the worker leaves after its step (docs/python.md).
@@ -52,6 +55,8 @@ def init(worker: int | None = None, addresses: str | None = None, config: str | 
       insecure: allows plaintext to servers on other machines. THINWIRE_INSECURE.
       state_dir: the folder in which the worker keeps its residuals. THINWIRE_STATE_DIR.
       processes: the number of processes that are one worker together (local_group). RANK and WORLD_SIZE count processes.
+      uplink: the rate that the bytes sent stay below on average, in bits per second, such as 20mbit. THINWIRE_UPLINK.
+      downlink: the same for the bytes received. THINWIRE_DOWNLINK.
     """
     global _process
     if not isinstance(processes, int) or processes < 1:
@@ -71,6 +76,8 @@ def init(worker: int | None = None, addresses: str | None = None, config: str | 
         credentials=_given(credentials, "THINWIRE_CREDENTIALS"),
         insecure=insecure,
         state_dir=_given(state_dir, "THINWIRE_STATE_DIR"),
+        uplink=_given(uplink, "THINWIRE_UPLINK"),
+        downlink=_given(downlink, "THINWIRE_DOWNLINK"),
         processes=processes,
     )
     # A program with a handler of its own keeps it.

@@ -39,6 +39,8 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--servers", type=int, default=1, help="the number of servers (default: 1)")
     parser.add_argument("--config", help="the job file (default: the settings of the program are the job)")
     parser.add_argument("--state_dir", help="the folder in which servers and workers keep their state (durability)")
+    for name in ("uplink", "downlink"):
+        parser.add_argument(f"--{name}", help=f"the {name} of each server and worker at most, such as 20mbit (default: no limit)")
     parser.add_argument("--server_program", help="the server's program (default: that of the build or thinwire-server)")
     for name in _settings():
         parser.add_argument(f"--{name}", type=_value, help=argparse.SUPPRESS)
@@ -70,7 +72,7 @@ def _settings() -> list[str]:
 def _environment(arguments: argparse.Namespace, folder: str) -> dict[str, str]:
     """Returns the environment of the workers."""
     environment = dict(os.environ)
-    for name in ("workers", "servers", "config", "state_dir", *_settings()):
+    for name in ("workers", "servers", "config", "state_dir", "uplink", "downlink", *_settings()):
         value = getattr(arguments, name)
         if value is not None:
             environment["THINWIRE_" + name.upper()] = str(value)
@@ -95,8 +97,9 @@ def _start_servers(arguments: argparse.Namespace, program: str, processes: Proce
         command = [program, "--config", os.path.join(folder, _JOB_FILE), "--server", str(number), "--listen", "127.0.0.1:0"]
         if number == 0:
             command += ["--addresses", ",".join(addresses)]
-        if arguments.state_dir:
-            command += ["--state_dir", arguments.state_dir]
+        for flag in ("state_dir", "uplink", "downlink"):
+            if value := getattr(arguments, flag):
+                command += [f"--{flag}", value]
         processes.start(name, command)
     path = os.path.join(folder, _ADDRESSES_FILE)
     if all(name in listening for name in names) and not os.path.exists(path):

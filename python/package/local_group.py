@@ -136,9 +136,9 @@ class GroupClient:
         except RolledBack:
             pass  # wait_all() or next_step() reports it to all processes
 
-    def leave(self) -> None:
+    def leave(self, finished: bool = False, failed: bool = False, diverged: str = "") -> None:
         if self._is_leader:
-            self._client.leave()
+            self._client.leave(finished, failed, diverged)
 
     def close(self) -> None:
         self.closed = True

@@ -49,7 +49,11 @@ void JobWatch::Run() {
         absl::MutexLock lock(&replies->mu);
         if (replies->stopped) return;
         replies->asked[i].reset();
-        if (reply.ok()) replies->histories[i].Add(*std::move(reply), clock.Now());
+        if (reply.ok()) {
+          replies->histories[i].Add(*std::move(reply), clock.Now());
+        } else {
+          replies->histories[i].AddFailure(clock.Now());
+        }
       });
     }
     absl::MutexLock lock(&replies_->mu);

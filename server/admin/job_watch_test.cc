@@ -72,14 +72,17 @@ TEST(JobWatchTest, AServerWithAPendingCallIsNotAskedAgain) {
   EXPECT_EQ(other.count(), 1);
 }
 
-TEST(JobWatchTest, AFailedCallKeepsTheLastReply) {
+TEST(JobWatchTest, AFailedCallKeepsTheLastReplyAndBeginsAnOutage) {
   FakeSource own;
   ManualClock clock;
   JobWatch watch({own.source(ServerId{0})}, clock, kInterval);
   own.Await(1)(ReplyOf(5));
   own.Await(2)(absl::UnavailableError("gone"));
-  own.Await(3);
+  const auto again = own.Await(3);
   EXPECT_EQ(watch.histories()[0].latest()->accepted_pushes(), 5u);
+  EXPECT_GT(watch.histories()[0].outage(clock.Now()), absl::ZeroDuration());
+  again(ReplyOf(6));
+  EXPECT_EQ(watch.histories()[0].outage(clock.Now()), absl::ZeroDuration());
 }
 
 TEST(JobWatchTest, ThePendingTimeOfTheOwnServerIsKnown) {

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -18,6 +19,7 @@
 #include "absl/time/time.h"
 #include "admin/http_server.h"
 #include "admin/server_history.h"
+#include "admin/traffic.h"
 #include "common/base/ids.h"
 #include "common/time/clock.h"
 #include "server/admin/job_watch.h"
@@ -29,17 +31,21 @@ class ServerAdmin {
  public:
   static constexpr absl::Duration kAnswerLimit = absl::Seconds(10);
 
-  // Listens on ADDRESS. The server is not ready yet. CLOCK must outlive the ServerAdmin. Errors:
-  // those of HttpServer::Start.
+  // Listens on ADDRESS. The server is not ready yet. CREDENTIALS: its folder, or "". CLOCK must
+  // outlive the ServerAdmin. PRICE_PER_GB: see Traffic. Errors: those of HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<ServerAdmin>> Start(const std::string& address,
-                                                            ServerId server, Clock& clock);
+                                                            const std::string& job,
+                                                            const std::string& credentials,
+                                                            ServerId server, Clock& clock,
+                                                            double price_per_gb = 0);
 
   const std::string& address() const { return http_->address(); }
 
   // Shows the status of SOURCES from now on; the first source is this server. The server is ready.
   void Show(std::vector<StatusSource> sources) ABSL_LOCKS_EXCLUDED(mu_);
-  // Stops asking the sources. The server is not ready any more.
-  void Hide() ABSL_LOCKS_EXCLUDED(mu_);
+  // Stops asking the sources. The server is not ready any more: it ends, or if RESTARTS, starts
+  // again in this process.
+  void Hide(bool restarts) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Return the pages.
   HttpReply Page() const;
@@ -49,16 +55,32 @@ class ServerAdmin {
   HttpReply Readyz() const;
 
  private:
-  ServerAdmin(ServerId server, Clock& clock) : server_(server), clock_(clock) {}
+  ServerAdmin(std::string job, std::string credentials, ServerId server, Clock& clock,
+              double price_per_gb)
+      : job_(std::move(job)),
+        credentials_(std::move(credentials)),
+        server_(server),
+        clock_(clock),
+        price_per_gb_(price_per_gb) {}
 
   std::vector<ServerHistory> Histories() const ABSL_LOCKS_EXCLUDED(mu_);
   bool ready() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the traffic of this server. REQUIRES: HISTORIES, the result of Histories(), is not
+  // empty.
+  Traffic TrafficAt(absl::Time now, const std::vector<ServerHistory>& histories) const
+      ABSL_LOCKS_EXCLUDED(mu_);
 
+  const std::string job_;
+  const std::string credentials_;
   const ServerId server_;
   Clock& clock_;
+  const double price_per_gb_;
   mutable absl::Mutex mu_;
+  absl::Time shown_at_ ABSL_GUARDED_BY(mu_);              // when the server's counters began
   std::unique_ptr<JobWatch> watch_ ABSL_GUARDED_BY(mu_);  // null: not ready
-  std::unique_ptr<HttpServer> http_;                      // declared last: its pages use the others
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<HttpServer> http_;  // declared last: its pages use the others
 };
 
 }  // namespace thinwire

@@ -12,6 +12,9 @@
 namespace thinwire {
 namespace {
 
+// The labels of every metric.
+const std::string kLabels = "job_name=\"mnist\",role=\"server\"";
+
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -30,7 +33,7 @@ StatusSource Answering(ServerId server, uint64_t accepted) {
 class ServerAdminTest : public testing::Test {
  protected:
   ServerAdminTest() {
-    auto admin = ServerAdmin::Start("127.0.0.1:0", ServerId{0}, clock_);
+    auto admin = ServerAdmin::Start("127.0.0.1:0", "mnist", "", ServerId{0}, clock_);
     EXPECT_TRUE(admin.ok()) << admin.status();
     admin_ = *std::move(admin);
   }
@@ -44,9 +47,36 @@ TEST_F(ServerAdminTest, AServerThatRecoversIsHealthyAndNotReady) {
   clock_.Advance(absl::Hours(1));
   EXPECT_EQ(admin_->Healthz().status, 200u);
   EXPECT_EQ(admin_->Readyz().status, 503u);
-  EXPECT_THAT(admin_->Page().body, HasSubstr("This server is starting or stopping."));
-  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready 0\n"));
-  EXPECT_EQ(nlohmann::json::parse(admin_->StatusJson().body)["ready"], false);
+  EXPECT_THAT(admin_->Page().body, HasSubstr("This server is starting."));
+  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready{" + kLabels + "} 0\n"));
+  const auto status = nlohmann::json::parse(admin_->StatusJson().body);
+  EXPECT_EQ(status["ready"], false);
+  EXPECT_EQ(status["state"], "starting");
+}
+
+TEST_F(ServerAdminTest, AServerThatEndsIsStoppingAndOneThatRestartsIsStarting) {
+  const auto state = [this] { return nlohmann::json::parse(admin_->StatusJson().body)["state"]; };
+  admin_->Show({Answering(ServerId{0}, 5)});
+  admin_->Hide(/*restarts=*/true);
+  EXPECT_EQ(state(), "starting");
+  admin_->Show({Answering(ServerId{0}, 5)});
+  admin_->Hide(/*restarts=*/false);
+  EXPECT_EQ(state(), "stopping");
+  EXPECT_THAT(admin_->Page().body, HasSubstr("This server is stopping."));
+  EXPECT_THAT(admin_->Metrics().body,
+              HasSubstr("\nthinwire_job_state{state=\"stopping\"," + kLabels + "} 1\n"));
+}
+
+TEST_F(ServerAdminTest, AFailedCallMakesItsServerUnreachable) {
+  absl::Notification asked;
+  admin_->Show(
+      {Answering(ServerId{0}, 5),
+       {ServerId{1}, [](StatusSource::Done done) { done(absl::UnavailableError("gone")); }},
+       {ServerId{2}, [&asked](StatusSource::Done) { asked.Notify(); }}});
+  asked.WaitForNotification();
+  const auto status = nlohmann::json::parse(admin_->StatusJson().body);
+  EXPECT_EQ(status["servers_unreachable"], nlohmann::json::array({1}));
+  EXPECT_THAT(admin_->Page().body, HasSubstr("<dd>1 of 3</dd>"));
 }
 
 TEST_F(ServerAdminTest, TheLeadShowsAllServersAndExportsItsOwnFigures) {
@@ -60,8 +90,9 @@ TEST_F(ServerAdminTest, TheLeadShowsAllServersAndExportsItsOwnFigures) {
   EXPECT_EQ(admin_->Readyz().status, 200u);
   EXPECT_THAT(admin_->Page().body, HasSubstr("thinwire server 0, job mnist"));
   EXPECT_THAT(admin_->Page().body, HasSubstr("<dd>2 of 3</dd>"));
-  EXPECT_THAT(admin_->Metrics().body,
-              HasSubstr("\nthinwire_server_pushes_total{verdict=\"accepted\"} 5\n"));
+  EXPECT_THAT(
+      admin_->Metrics().body,
+      HasSubstr("\nthinwire_server_pushes_total{verdict=\"accepted\"," + kLabels + "} 5\n"));
   const auto status = nlohmann::json::parse(admin_->StatusJson().body);
   EXPECT_EQ(status["servers"][1]["status"]["accepted_pushes"], "7");
   EXPECT_EQ(status["summary"]["pushes"]["accepted"], 12);
@@ -76,7 +107,7 @@ TEST_F(ServerAdminTest, AJobThatDoesNotAnswerIsNotHealthy) {
   clock_.Advance(absl::Seconds(1));
   EXPECT_EQ(admin_->Healthz().status, 503u);
   EXPECT_THAT(admin_->Healthz().body, HasSubstr("has not answered for 11 s"));
-  admin_->Hide();
+  admin_->Hide(/*restarts=*/false);
   EXPECT_EQ(admin_->Healthz().status, 200u);
   EXPECT_EQ(admin_->Readyz().status, 503u);
 }

@@ -13,23 +13,16 @@
 #include "server/core/judge.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/publish/publisher.h"
+#include "server/core/rounds.h"
 #include "server/core/staleness/dcasgd.h"
 #include "server/core/staleness/drop.h"
 #include "server/core/staleness/scale.h"
 #include "server/core/update/accumulator.h"
-#include "server/core/update/gradient_noise.h"
 #include "server/core/update/store.h"
 #include "server/core/worker_table.h"
 
 namespace thinwire {
 namespace {
-
-// An upper bound of the size of a shard's objects without arrays, including those of server/shards.
-constexpr uint64_t kFixedBytes = 4096;
-
-// The noise of the gradients is measured in one of this many rounds, because a measurement decodes
-// the payloads of the round once more.
-constexpr uint64_t kNoiseInterval = 16;
 
 // Checks the fields of SNAPSHOT that the parts of a shard cannot check alone.
 absl::Status CheckSnapshot(const ShardSnapshot& snapshot, bool publishes) {
@@ -65,34 +58,6 @@ bool ChangesMode(const Rule& from, const Rule& to) {
 
 }  // namespace
 
-uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
-  const SparseUpdateSpec& sparse = options.sparse_updates;
-  // Counts the arrays with four bytes per value. The masters count twice: a second buffer holds
-  // what readers were sent, either older masters in fp32 or two versions in 16 bits.
-  uint64_t arrays = 2;
-  arrays += 1;  // the sum
-  auto slots = static_cast<uint64_t>(optimizer.slot_count());
-  if (optimizer.average_decay() != 0) slots += 1;  // the moving average
-  arrays += slots;
-  if (optimizer.needs_whole_tensors()) arrays += 1;  // the decoded gradient
-  // LazyArrays::last, and the vectors of an update's indices and sums, which may grow to twice
-  // their size.
-  if (sparse.lazy_slots) arrays += 5;
-  if (sparse.selection_density.has_value()) arrays += 3;  // the remainder, indices and values
-  if (sparse.unselected_owner == UnselectedOwner::kWorkers) arrays += 1;  // the index list
-  if (options.publish.has_value()) arrays += 3;  // published values, log, full copy
-  if (options.checkpointed) {
-    arrays += 1 + slots;                                    // masters, slots
-    if (sparse.lazy_slots) arrays += 1;                     // LazyArrays::last
-    if (sparse.selection_density.has_value()) arrays += 1;  // the remainder
-    if (options.publish.has_value()) arrays += 1;           // published values
-  }
-  uint64_t bytes = arrays * options.value_count * sizeof(float);
-  bytes += bytes / 16;                                         // large arrays take whole pages
-  if (sparse.WantsSparse()) bytes += options.value_count / 8;  // the indices of a sparse sum
-  return bytes + kFixedBytes + options.rule.max_workers * sizeof(WorkerRecord);
-}
-
 // An event is applied in two phases. Handle judges the event and records it in the worker table and
 // the accumulator. Advance then opens the shard, closes rounds, applies updates, and answers reads
 // as the new state requires.
@@ -101,13 +66,13 @@ struct Shard::State {
       : rule(options.rule),
         first_rule(options.rule),
         generation(options.generation),
-        clips(options.clips),
-        holds_average(optimizer.holds_average()),
         staleness_spec(options.staleness),
         workers(options.rule.max_workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
         store(options.value_count, options.planned_examples, optimizer, schedule,
               options.sparse_updates, options.memory, options.tensor_sizes),
+        rounds({.workers = workers, .accumulator = accumulator, .store = store},
+               {.clips = options.clips, .holds_average = optimizer.holds_average()}),
         publish_every(options.publish.value_or(PublishOptions()).every) {
     if (options.publish.has_value()) deltas.emplace(*options.publish, options.memory);
   }
@@ -140,17 +105,7 @@ struct Shard::State {
   void MoveOn(bool last_departed, Effects& effects);
   // Answers the reads that the rule permits.
   std::vector<ReadAnswer> AnswerReads();
-  void CloseRounds(bool last_departed, Effects& effects);
-  void CloseRound(Effects& effects);
-  // Ends the folding of the frontier's round, which then waits for its ClipEvent. UNTIL: the
-  // frontier afterwards.
-  void FillRound(Step until, Effects& effects);
   void MoveFrontier();
-  // A round with a quorum of 1 shows no noise.
-  bool MeasuresNoise() const {
-    return rule.fold == Fold::kRound && rule.quorum > 1 &&
-           workers.frontier().value % kNoiseInterval == 0;
-  }
   // Applies the accumulated gradients as an update, even if there are fewer than `fold_every`, the
   // usual number of gradients per update.
   void UpdateEarly();
@@ -161,8 +116,6 @@ struct Shard::State {
   template <typename Sent>
   Judgement JudgementOf(const Sent& sent, const Decision& decision) const;
   BlockedRead BlockedReadOf(WorkerId worker) const;
-  // Returns the frontier, or that after the ClipEvent of a full round.
-  Step next_frontier() const { return full_until.value_or(workers.frontier()); }
   // Returns the number of live workers at which the shard opens, that is, begins to accept pushes.
   uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
@@ -170,19 +123,14 @@ struct Shard::State {
   const Rule first_rule;
   std::optional<RuleEvent> next_rule;  // in an open shard, its step is above the frontier
   const Generation generation;
-  const bool clips;
-  const bool holds_average;
   const StalenessSpec staleness_spec;
 
   bool open = false;
   bool start_timed_out = false;  // can become true before the seed or any worker arrives
   WorkerTable workers;
   Accumulator accumulator;
-  // Set while the frontier's round is full: the frontier after its ClipEvent.
-  std::optional<Step> full_until;
-  std::optional<double> clip_factor;  // set between the ClipEvent and the end of its round
-  GradientNoise noise;
   Store store;
+  Rounds rounds;
   Publisher publisher;
   const uint64_t publish_every;
   std::optional<DeltaPublisher> deltas;
@@ -257,9 +205,7 @@ void Shard::State::Handle(const ShutEvent&, Effects&) {
   start_timed_out = false;
 }
 
-void Shard::State::Handle(const ClipEvent& event, Effects&) {
-  if (full_until.has_value() && event.step == workers.frontier()) clip_factor = event.factor;
-}
+void Shard::State::Handle(const ClipEvent& event, Effects&) { rounds.Clip(event); }
 
 void Shard::State::Handle(const PlanEvent& event, Effects&) { store.Plan(event.examples); }
 
@@ -275,7 +221,7 @@ void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
     judgement.uncompensated = !compensated.has_value();
     if (compensated.has_value()) gradient.payload = *std::move(compensated);
   }
-  if (MeasuresNoise()) noise.Add(gradient);
+  if (rule.fold == Fold::kRound) rounds.Measure(gradient, rule.quorum);
   if (rule.ordered_fold) {
     accumulator.Hold(std::move(gradient));
     return;
@@ -322,7 +268,7 @@ bool Shard::State::ChangeRuleIfDue() {
 }
 
 void Shard::State::MoveOn(bool last_departed, Effects& effects) {
-  if (rule.fold == Fold::kRound) return CloseRounds(last_departed, effects);
+  if (rule.fold == Fold::kRound) return rounds.Close(rule.quorum, last_departed, effects);
   MoveFrontier();
   if (last_departed) UpdateEarly();
 }
@@ -342,62 +288,6 @@ std::vector<ReadAnswer> Shard::State::AnswerReads() {
 void Shard::State::OpenIfReady(Effects& effects) {
   open = store.seeded() && workers.live_count() >= wanted();
   effects.opened = open;
-}
-
-void Shard::State::CloseRounds(bool last_departed, Effects& effects) {
-  accumulator.FoldInOrder([this](WorkerId worker) { return workers.MayPushFrontier(worker); });
-  // Every live worker has finished the rounds below `finished`. If no worker is live any more, the
-  // rounds that any worker has finished close, so that the result does not depend on the order in
-  // which the workers depart.
-  std::optional<Step> finished =
-      last_departed ? std::optional(workers.LargestNext()) : workers.SmallestLiveNext();
-  if (full_until.has_value()) {
-    // A worker that becomes live meanwhile does not reopen a round.
-    full_until = std::max(*full_until, finished.value_or(Step{}));
-    if (!clip_factor.has_value()) return;
-    finished = full_until;
-  }
-  for (;;) {
-    const bool all = finished.has_value() && *finished > workers.frontier();
-    const bool has_gradients = accumulator.count() > 0;
-    const bool quorum = has_gradients && accumulator.count() >= rule.quorum;
-    if (!all && !quorum) return;
-    if (has_gradients && clips && !clip_factor.has_value()) {
-      const Step next = StepsAfter(workers.frontier(), 1);
-      return FillRound(std::max(next, finished.value_or(next)), effects);
-    }
-    if (has_gradients) {
-      CloseRound(effects);
-    } else {
-      // A worker may request a step that is any number of rounds ahead. Therefore one iteration of
-      // this loop closes all consecutive rounds without gradients; one iteration per round could
-      // take too long.
-      effects.rounds.push_back({Step{finished->value - 1}, {}});
-      if (holds_average) store.Clear();
-      workers.MoveFrontier(*finished);
-    }
-  }
-}
-
-void Shard::State::CloseRound(Effects& effects) {
-  effects.rounds.push_back({workers.frontier(), accumulator.Contributors()});
-  // The closing round accepts no more pushes. Gradients that were held to be folded in the order of
-  // the worker numbers can therefore all be folded now.
-  accumulator.FoldInOrder([](WorkerId) { return false; });
-  if (MeasuresNoise()) noise.Close(accumulator);
-  store.Apply(accumulator, clip_factor.value_or(1));
-  clip_factor.reset();
-  full_until.reset();
-  workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
-}
-
-void Shard::State::FillRound(Step until, Effects& effects) {
-  full_until = until;
-  accumulator.FoldInOrder([](WorkerId) { return false; });
-  // The norm of the sum has the same bits for every order of arrival; that of a gradient that is
-  // still encoded is added up in another order.
-  accumulator.FoldSingle();
-  effects.full_round = FullRound{workers.frontier(), accumulator.SquaredNormOfMean()};
 }
 
 void Shard::State::MoveFrontier() {
@@ -428,13 +318,13 @@ void Shard::State::PublishIfDue(Step frontier_before, bool rule_changed) {
 
 void Shard::State::FillReplies(Effects& effects) const {
   if (effects.judgement.has_value()) {
-    effects.judgement->frontier = next_frontier();
+    effects.judgement->frontier = rounds.next_frontier();
     effects.judgement->version = store.version();
   }
   if (effects.join.has_value()) {
     effects.join->open = open;
     effects.join->seeded = store.seeded();
-    effects.join->frontier = next_frontier();
+    effects.join->frontier = rounds.next_frontier();
     effects.join->largest_next = workers.LargestNext();
     effects.join->by_round = rule.fold == Fold::kRound;
   }
@@ -443,9 +333,9 @@ void Shard::State::FillReplies(Effects& effects) const {
 JudgeInput Shard::State::JudgeInputOf(WorkerId worker) const {
   return {.generation = generation,
           .worker = workers.of(worker),
-          .frontier = next_frontier(),
+          .frontier = rounds.next_frontier(),
           .slack = rule.slack,
-          .open = open && !full_until.has_value(),
+          .open = open && !rounds.full(),
           .max_folded = rule.MostFolded(),
           .version = store.version(),
           .staleness = staleness_spec};
@@ -470,7 +360,7 @@ BlockedRead Shard::State::BlockedReadOf(WorkerId worker) const {
   wait.frontier = workers.frontier();
   wait.unseeded = !store.seeded();
   if (open) {
-    if (!full_until.has_value()) wait.unfinished = workers.UnfinishedWorkers();
+    if (!rounds.full()) wait.unfinished = workers.UnfinishedWorkers();
   } else {
     wait.live = workers.live_count();
     wait.wanted = wanted();
@@ -553,9 +443,9 @@ bool Shard::open() const { return state_->open; }
 Version Shard::version() const { return state_->store.version(); }
 bool Shard::saturated() const { return state_->store.saturated(); }
 uint64_t Shard::saturated_updates() const { return state_->store.saturated_updates(); }
-const NoiseEstimate& Shard::noise() const { return state_->noise.estimate(); }
+const NoiseEstimate& Shard::noise() const { return state_->rounds.noise(); }
 Step Shard::frontier() const { return state_->workers.frontier(); }
-bool Shard::full() const { return state_->full_until.has_value(); }
+bool Shard::full() const { return state_->rounds.full(); }
 const Rule& Shard::rule() const { return state_->rule; }
 const std::optional<RuleEvent>& Shard::next_rule() const { return state_->next_rule; }
 Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }

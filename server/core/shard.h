@@ -6,6 +6,7 @@
 //   staleness/                   policies for gradients that were computed from old parameters
 //   update/accumulator.h         sums accepted gradients that are not yet part of an update
 //   update/gradient_noise.h      estimates the noise of the gradients
+//   rounds.h                     closes the rounds of the modes sync and backup
 //   update/store.h, optimizer/   apply an update to the masters
 //   publish/publisher.h          encodes masters for readers, once per version and codec
 //   publish/delta_publisher.h    encodes deltas for readers, if the job publishes deltas
@@ -49,18 +50,13 @@ struct ShardOptions {
   SparseUpdateSpec sparse_updates;
   StalenessSpec staleness;                // REQUIRES: with kDcasgd, `publish` is set
   std::optional<PublishOptions> publish;  // nullopt: the shard publishes no deltas
-  bool checkpointed = false;              // Save() is called; only ShardBytes reads this
+  bool checkpointed = false;              // Save() is called; only ShardBytes() reads this
   // A full round waits for its ClipEvent. REQUIRES: the shard has only rules with Fold::kRound.
   bool clips = false;
   // Allocates the arrays with one element per parameter: masters, slots, sums, published
   // parameters. Must outlive the shard and every reader of its masters.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
-
-// Returns an upper bound of the memory that a shard keeps between events, in bytes. It includes the
-// newest encoded parameters, which all readers share, and, if options.checkpointed is set, one
-// snapshot that is being written. It includes no received payloads.
-uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer);
 
 class Shard {
  public:

@@ -9,6 +9,7 @@
 
 #include "common/memory/live_bytes.h"
 #include "server/core/shard.h"
+#include "server/core/shard_bytes.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {

@@ -5,8 +5,10 @@
 #include <ranges>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/text/quoted.h"
 #include "server/core/shard.h"
 #include "server/job/job_status.h"
 
@@ -14,6 +16,12 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kWaitNoticeInterval = absl::Seconds(2);
+
+Departure DepartureOf(const LeaveRequest& request) {
+  return {.finished = request.finished(),
+          .failed = request.failed(),
+          .diverged = Shortened(absl::CEscape(request.diverged()))};
+}
 
 }  // namespace
 
@@ -153,7 +161,7 @@ void Job::Handle(const HeartbeatRequest& request, const Done<HeartbeatReply>& do
 void Job::Handle(const LeaveRequest& request, const Done<LeaveReply>& done) {
   const WorkerId worker{request.worker()};
   const Incarnation incarnation{request.incarnation()};
-  const absl::Status left = state_.membership.Leave(worker, incarnation, request.finished());
+  const absl::Status left = state_.membership.Leave(worker, incarnation, DepartureOf(request));
   if (!left.ok()) return done(left);
   protocols_.members->LogLeave(worker);
   const bool waits = protocols_.clipper != nullptr && state_.membership.Live().empty();

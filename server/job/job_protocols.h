@@ -49,7 +49,10 @@ struct ProtocolParts {
 };
 
 struct JobProtocols {
-  // All protocols, except the checkpoints, in the order of their ticks.
+  // All protocols, except JobCheckpoints, in the order of their ticks. A job calls JobCheckpoints
+  // itself: it ticks also while the servers have to agree on a checkpoint, which suspends the
+  // others, begins before them, because it decides whether they do, and ends after the control
+  // thread.
   std::vector<std::unique_ptr<Protocol>> all;
 
   // The protocols in `all` that a job calls itself, because they receive requests.

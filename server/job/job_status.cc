@@ -22,6 +22,7 @@ struct ShardReport {
   ShardStatus status;
   Rule rule;
   std::optional<RuleEvent> next_rule;
+  absl::Time progressed;
   std::vector<Step> next;  // for each worker: its `next` (docs/glossary.md)
 };
 
@@ -39,6 +40,9 @@ ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_
   report.status.set_gradient_variance(noise.variance);
   report.status.set_squared_gradient(noise.squared_gradient);
   report.status.set_noise_rounds(noise.rounds);
+  report.progressed = host.progress().last();
+  const absl::Duration usual = host.progress().usual().value_or(absl::ZeroDuration());
+  report.status.set_progress_seconds(absl::ToDoubleSeconds(usual));
   for (uint32_t w = 0; w < worker_count; ++w) report.next.push_back(shard.next(WorkerId{w}));
   return report;
 }
@@ -64,6 +68,7 @@ void AddServer(const StatusParts& parts, StatusReply& reply) {
   reply.set_sealed(parts.model.Get() != nullptr);
   SetRule(parts.state.rule.rule(), reply);
   reply.set_target_workers(parts.state.rule.target());
+  reply.set_stopping(parts.state.stopping || parts.state.membership.StopStep().has_value());
   parts.counters.FillIn(reply);
   reply.set_buffered_bytes(parts.frames.held_bytes());
   if (parts.journal.logs()) {
@@ -75,9 +80,11 @@ void AddServer(const StatusParts& parts, StatusReply& reply) {
 }
 
 // Adds the status of every shard to REPLY.
-void AddShards(const std::vector<ShardReport>& reports, StatusReply& reply) {
+void AddShards(const std::vector<ShardReport>& reports, absl::Time now, StatusReply& reply) {
   for (const ShardReport& report : reports) {
-    *reply.add_shards() = report.status;
+    ShardStatus& status = *reply.add_shards();
+    status = report.status;
+    status.set_progress_seconds_ago(absl::ToDoubleSeconds(now - report.progressed));
     SetRule(report.rule, reply);
     if (!report.next_rule.has_value()) continue;
     const std::string next_mode(report.next_rule->rule.mode());
@@ -99,6 +106,10 @@ void AddWorkers(const std::vector<ShardReport>& reports, const Membership& membe
     status.set_live(member.live());
     status.set_left(member.left);
     status.set_heard_seconds_ago(absl::ToDoubleSeconds(now - member.heard));
+    status.set_lease_seconds_left(absl::ToDoubleSeconds(member.lease_end - now));
+    status.set_finished(member.departure.finished);
+    status.set_failed(member.departure.failed);
+    status.set_diverged(member.departure.diverged);
     if (reports.empty()) continue;
     Step smallest = reports[0].next[w];
     for (const ShardReport& report : reports) smallest = std::min(smallest, report.next[w]);
@@ -122,8 +133,9 @@ void GatherStatus(const StatusParts& parts, Executor& control, StatusReply reply
       report, [parts, &control, reply = std::move(reply),
                done = std::move(done)](std::vector<ShardReport> reports) {
         control.Post([parts, reply, done, reports = std::move(reports)]() mutable {
-          AddShards(reports, reply);
-          AddWorkers(reports, parts.state.membership, parts.clock.Now(), reply);
+          const absl::Time now = parts.clock.Now();
+          AddShards(reports, now, reply);
+          AddWorkers(reports, parts.state.membership, now, reply);
           done(std::move(reply));
         });
       });

@@ -28,6 +28,7 @@ void AddFlags(CommandFlags command, ServerFlags& flags) {
   AddInsecure(command, flags.connection,
               "Listens on an address that other machines reach, without credentials: everybody who "
               "reaches the port can read and change the model");
+  AddBandwidth(command, flags.bandwidth, "this server");
   command
       .Add("--threads", flags.threads,
            "The number of threads that run the shards. 0: one per core. Default: 0")

@@ -14,7 +14,8 @@ struct ServerFlags {
   std::string config;
   uint32_t server = 0;
   ConnectionFlags connection;  // without addresses, the server calls no other server
-  std::string listen;          // empty: not given
+  BandwidthFlags bandwidth;
+  std::string listen;  // empty: not given
   uint32_t threads = 0;
   std::string state_dir;       // empty: not given
   uint64_t memory_budget = 0;  // 0: the memory that is available at the start

@@ -25,6 +25,7 @@
 #include "common/files/atomic_file.h"
 #include "common/memory/available_memory.h"
 #include "common/memory/memory_trimmer.h"
+#include "common/time/bandwidth_limit.h"
 #include "common/time/stop_limit.h"
 #include "common/time/trace.h"
 #include "common/time/watchdog.h"
@@ -132,7 +133,9 @@ absl::Status ServerProcess::Open() {
     tracer_.emplace(absl::StrCat("server ", setup_.server.value), unix_clock_);
   }
   if (!flags.admin.empty()) {
-    ASSIGN_OR_RETURN(admin_, ServerAdmin::Start(flags.admin, setup_.server, clock_));
+    ASSIGN_OR_RETURN(admin_,
+                     ServerAdmin::Start(flags.admin, setup_.spec.name, flags.connection.credentials,
+                                        setup_.server, clock_, flags.bandwidth.price_per_gb));
     LOG(INFO) << "admin " << admin_->address();
   }
   if (!flags.state_dir.empty()) {
@@ -184,7 +187,7 @@ absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
   // Until the job is made anew, no control thread can answer.
   watchdog_.emplace([](const Watchdog::Alive& alive) { alive(); });
   if (!restart) sd_notify(/*unset_environment=*/0, "STOPPING=1");
-  if (admin_ != nullptr) admin_->Hide();
+  if (admin_ != nullptr) admin_->Hide(/*restarts=*/restart);
   limit.emplace(kDiskLimit, [] { return "the shards and the event log"; });
   absl::Notification stopped;
   job->Stop([&stopped] { stopped.Notify(); });
@@ -227,7 +230,9 @@ absl::StatusOr<std::unique_ptr<Job>> ServerProcess::MakeOnce() {
 absl::StatusOr<std::unique_ptr<Listener>> ServerProcess::StartListener(Job& job, bool first) {
   const absl::Time deadline = clock_.Now() + (first ? absl::ZeroDuration() : kPortPatience);
   for (;;) {
-    auto listener = Listener::Start(job, address_, setup_.credentials);
+    // A listener that ends lifts its limits.
+    auto listener = Listener::Start(job, address_, setup_.credentials, kMaxConnectionAge,
+                                    Bandwidth(setup_.bandwidth, threads_.executors().threads));
     if (listener.ok() || clock_.Now() >= deadline) return listener;
     absl::SleepFor(absl::Milliseconds(10));
   }

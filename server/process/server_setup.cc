@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/tls/identity.h"
 #include "config/addresses.h"
+#include "config/connection_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
 
@@ -93,6 +94,7 @@ absl::StatusOr<ServerSetup> MakeServerSetup(const ServerFlags& flags) {
   const std::string& folder = flags.connection.credentials;
   ASSIGN_OR_RETURN(Credentials credentials,
                    Credentials::Load(folder, Identity{Role::kServer, spec.name, flags.server}));
+  ASSIGN_OR_RETURN(const BandwidthRates bandwidth, RatesOf(flags.bandwidth));
   const bool insecure = folder.empty() && !IsLoopback(listen);
   return ServerSetup{.flags = flags,
                      .config = std::move(text.config),
@@ -101,6 +103,7 @@ absl::StatusOr<ServerSetup> MakeServerSetup(const ServerFlags& flags) {
                      .addresses = std::move(addresses),
                      .listen = std::move(listen),
                      .credentials = std::move(credentials),
+                     .bandwidth = bandwidth,
                      .insecure = insecure};
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/spec/job_spec.h"
+#include "common/time/bandwidth_limit.h"
 #include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"
 #include "server/process/process_flags.h"
@@ -22,6 +23,7 @@ struct ServerSetup {
   std::vector<std::string> addresses;  // of all servers, by number; empty: not known
   std::string listen;
   Credentials credentials;
+  BandwidthRates bandwidth;
   bool insecure = false;  // other machines reach this server without credentials
 };
 

@@ -53,6 +53,15 @@ TEST_F(ServerSetupTest, OnlyTheLeadNeedsTheAddressesOfTheOthers) {
   EXPECT_EQ(setup->listen, "127.0.0.1:0");
 }
 
+TEST_F(ServerSetupTest, TheBandwidthIsInBytesPerSecond) {
+  flags_.server = 1;
+  EXPECT_EQ(MakeServerSetup(flags_).value().bandwidth, BandwidthRates());
+  flags_.bandwidth = {.uplink = "8mbit", .downlink = "16mbit"};
+  EXPECT_EQ(MakeServerSetup(flags_).value().bandwidth, (BandwidthRates{.up = 1e6, .down = 2e6}));
+  flags_.bandwidth.downlink = "16MB";
+  EXPECT_THAT(Error(), testing::StartsWith("--downlink: wrong value"));
+}
+
 TEST_F(ServerSetupTest, OtherMachinesReachAServerWithoutCredentialsOnlyWithTheFlag) {
   flags_.server = 1;
   flags_.listen = "0.0.0.0:7000";

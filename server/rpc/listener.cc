@@ -24,12 +24,14 @@ constexpr size_t kQuotaBytesPerWorker = size_t{16} << 20;
 }  // namespace
 
 struct Listener::Services {
-  Services(Job& job, const Credentials& credentials)
-      : access(credentials),
+  Services(Job& job, const Credentials& credentials, const Bandwidth& limited)
+      : bandwidth(limited),
+        access(credentials),
         limits(job.worker_count()),
-        control(job, limits, access),
-        data(job, limits, access) {}
+        control(job, limits, access, limited.up),
+        data(job, limits, access, limited) {}
 
+  const Bandwidth bandwidth;
   const CallAccess access;
   CallLimits limits;
   ControlService control;
@@ -38,8 +40,9 @@ struct Listener::Services {
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::string& address,
                                                           const Credentials& credentials,
-                                                          absl::Duration max_connection_age) {
-  std::unique_ptr<Listener> listener(new Listener(job, credentials));
+                                                          absl::Duration max_connection_age,
+                                                          const Bandwidth& bandwidth) {
+  std::unique_ptr<Listener> listener(new Listener(job, credentials, bandwidth));
   grpc::ServerBuilder builder;
   int port = 0;
   if (credentials.identity().has_value()) {
@@ -92,8 +95,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
   return listener;
 }
 
-Listener::Listener(Job& job, const Credentials& credentials)
-    : services_(std::make_unique<Services>(job, credentials)) {}
+Listener::Listener(Job& job, const Credentials& credentials, const Bandwidth& bandwidth)
+    : services_(std::make_unique<Services>(job, credentials, bandwidth)) {}
 
 Listener::~Listener() { Stop(absl::ZeroDuration()); }
 
@@ -108,6 +111,8 @@ std::string Listener::OpenCalls() const { return services_->limits.Count(); }
 void Listener::Stop(absl::Duration grace) {
   if (server_ == nullptr) return;
   SetNotServing();
+  // A call that awaits its turn could not end within the grace.
+  if (services_->bandwidth.up != nullptr) services_->bandwidth.up->Lift();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();
   server_ = nullptr;

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/time/bandwidth_limit.h"
 #include "proto/grpc_credentials.h"
 #include "server/job/job.h"
 
@@ -37,11 +38,14 @@ inline constexpr absl::Duration kMaxConnectionAge = absl::Minutes(5);
 class Listener {
  public:
   // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener. With
-  // mutual TLS, CREDENTIALS also name the job whose peers have access (server/rpc/access.h).
-  // Errors: Unavailable if the server cannot listen on ADDRESS.
+  // mutual TLS, CREDENTIALS also name the job whose peers have access (server/rpc/access.h). The
+  // messages of streams and the chunks of Masters keep the rates of BANDWIDTH; other calls are
+  // neither counted nor delayed, so a heartbeat never waits. Errors: Unavailable if the server
+  // cannot listen on ADDRESS.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(
       Job& job, const std::string& address, const Credentials& credentials = Credentials(),
-      absl::Duration max_connection_age = kMaxConnectionAge);
+      absl::Duration max_connection_age = kMaxConnectionAge,
+      const Bandwidth& bandwidth = Bandwidth());
   // Cancels the current calls at once if Stop() was not called.
   ~Listener();
 
@@ -52,13 +56,13 @@ class Listener {
   void SetNotServing();
   // Returns the numbers of open calls, for a message.
   std::string OpenCalls() const;
-  // Calls SetNotServing(), accepts no more calls, waits up to GRACE for the current calls, then
-  // cancels them.
+  // Calls SetNotServing(), lifts the limit of the bytes that are sent, accepts no more calls, waits
+  // up to GRACE for the current calls, then cancels them.
   void Stop(absl::Duration grace);
 
  private:
   struct Services;
-  Listener(Job& job, const Credentials& credentials);
+  Listener(Job& job, const Credentials& credentials, const Bandwidth& bandwidth);
 
   const std::unique_ptr<Services> services_;
   std::unique_ptr<grpc::Server> server_;

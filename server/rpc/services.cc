@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/memory/byte_chain.h"
+#include "common/time/bandwidth_limit.h"
 #include "proto/grpc_bytes.h"
 #include "proto/grpc_status.h"
 #include "proto/parsed_bytes.h"
@@ -64,14 +66,16 @@ Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply, Tok
 // shard is written, so that one shard at a time is in memory.
 class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
  public:
-  MastersCall(Job& job, const MastersRequest& request, Token open)
-      : job_(job), request_(request), open_(std::move(open)) {
+  // UPLINK: null: no limit.
+  MastersCall(Job& job, const MastersRequest& request, Token open,
+              std::shared_ptr<BandwidthLimit> uplink)
+      : job_(job), request_(request), open_(std::move(open)), uplink_(std::move(uplink)) {
     RequestNext();
   }
 
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the peer has disconnected"));
-    if (++chunk_ < chunks_.size()) return StartWrite(&chunks_[chunk_]);
+    if (++chunk_ < chunks_.size()) return WriteChunk();
     RequestNext();
   }
   void OnDone() override { delete this; }
@@ -83,28 +87,46 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
       if (!chunks.ok() || chunks->empty()) return Finish(ToGrpc(chunks.status()));
       chunks_ = *std::move(chunks);
       chunk_ = 0;
-      StartWrite(&chunks_[0]);
+      WriteChunk();
     };
     job_.Masters(request_, index_++, AnswerOrUnavailable<Chunks>(open_, write));
+  }
+  void WriteChunk() {
+    if (uplink_ == nullptr) return StartWrite(&chunks_[chunk_]);
+    // This object exists until its Finish, and the write of a cancelled call fails.
+    uplink_->Await([this] {
+      uplink_->Spend(chunks_[chunk_].ByteSizeLong());
+      StartWrite(&chunks_[chunk_]);
+    });
   }
 
   Job& job_;
   const MastersRequest request_;
   const Token open_;
+  const std::shared_ptr<BandwidthLimit> uplink_;
   size_t index_ = 0;  // position, among this server's shards, of the next shard
   std::vector<MastersChunk> chunks_;
   size_t chunk_ = 0;
 };
+
+// Returns StreamLink::await_write or await_read for LIMIT, which must outlive the call. A stream
+// may outlive both, but awaits nothing after its `finish`.
+std::function<void(absl::AnyInvocable<void()>)> AwaitOf(BandwidthLimit* limit) {
+  if (limit == nullptr) return nullptr;
+  return [limit](absl::AnyInvocable<void()> task) { limit->Await(std::move(task)); };
+}
 
 // Serves one Exchange call. gRPC calls OnDone last, after Finish and every other callback, so
 // OnDone deletes the object.
 class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // PROOF is that of the peer. CERTIFICATE_CHECK: see CallAccess.
-  ExchangeCall(Job& job, Token open, WorkerProof proof,
+  ExchangeCall(Job& job, Token open, const Bandwidth& bandwidth, WorkerProof proof,
                std::function<absl::Status()> certificate_check)
-      : open_(std::move(open)) {
+      : open_(std::move(open)), bandwidth_(bandwidth) {
     StreamLink link;
+    link.await_write = AwaitOf(bandwidth.up.get());
+    link.await_read = AwaitOf(bandwidth.down.get());
     link.check_sender = [&job, proof = std::move(proof),
                          certificate_check = std::move(certificate_check)](
                             WorkerId worker, Incarnation incarnation) {
@@ -113,6 +135,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     };
     link.read = [this] { StartRead(&in_); };
     link.write = [this](const ByteChain& bytes) {
+      if (bandwidth_.up != nullptr) bandwidth_.up->Spend(bytes.size());
       out_ = ToByteBuffer(bytes);
       StartWrite(&out_);
     };
@@ -125,6 +148,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (!ok) return session_->OnReadEnd();
     const ByteChain frame = FromByteBuffer(in_);
     in_.Clear();
+    if (bandwidth_.down != nullptr) bandwidth_.down->Spend(frame.size());
     session_->OnFrame(frame);
   }
   void OnWriteDone(bool ok) override { session_->OnWritten(ok); }
@@ -133,6 +157,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
  private:
   const Token open_;
+  const Bandwidth bandwidth_;
   std::unique_ptr<Session> session_;
   grpc::ByteBuffer in_;
   grpc::ByteBuffer out_;  // the message of the write in progress
@@ -299,7 +324,7 @@ grpc::ServerWriteReactor<MastersChunk>* ControlService::Masters(
   }
   auto open = limits_.reports.Open();
   if (!open.ok()) return new Refused(open.status());
-  return new MastersCall(job_, *request, *std::move(open));
+  return new MastersCall(job_, *request, *std::move(open), uplink_);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchange(
@@ -311,7 +336,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchan
   }
   auto open = limits_.streams.Open();
   if (!open.ok()) return new Refused(open.status());
-  return new ExchangeCall(job_, *std::move(open), ProofOf(*context),
+  return new ExchangeCall(job_, *std::move(open), bandwidth_, ProofOf(*context),
                           access_.CertificateCheck(*context));
 }
 

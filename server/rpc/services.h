@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/time/bandwidth_limit.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/control_rpc.h"
 #include "proto/parameter_service.grpc.pb.h"
@@ -65,9 +66,11 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
-  // All arguments must outlive every call.
-  ControlService(Job& job, CallLimits& limits, const CallAccess& access)
-      : job_(job), limits_(limits), access_(access) {}
+  // JOB, LIMITS and ACCESS must outlive every call. The chunks of Masters keep the rate of UPLINK;
+  // null: no limit.
+  ControlService(Job& job, CallLimits& limits, const CallAccess& access,
+                 std::shared_ptr<BandwidthLimit> uplink)
+      : job_(job), limits_(limits), access_(access), uplink_(std::move(uplink)) {}
 
   Reactor* Join(Context* context, const grpc::ByteBuffer* request,
                 grpc::ByteBuffer* reply) override;
@@ -118,6 +121,7 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
   Job& job_;
   CallLimits& limits_;
   const CallAccess& access_;
+  const std::shared_ptr<BandwidthLimit> uplink_;
 };
 
 // Serves the Exchange call of parameter_service.proto. Messages are raw bytes, so that no payload
@@ -125,9 +129,9 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
 class DataService final
     : public ParameterService::WithRawCallbackMethod_Exchange<ParameterService::Service> {
  public:
-  // All arguments must outlive every call.
-  DataService(Job& job, CallLimits& limits, const CallAccess& access)
-      : job_(job), limits_(limits), access_(access) {}
+  // JOB, LIMITS and ACCESS must outlive every call. The messages keep the rates of BANDWIDTH.
+  DataService(Job& job, CallLimits& limits, const CallAccess& access, Bandwidth bandwidth)
+      : job_(job), limits_(limits), access_(access), bandwidth_(std::move(bandwidth)) {}
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
       grpc::CallbackServerContext* context) override;
@@ -136,6 +140,7 @@ class DataService final
   Job& job_;
   CallLimits& limits_;
   const CallAccess& access_;
+  const Bandwidth bandwidth_;
 };
 
 }  // namespace thinwire

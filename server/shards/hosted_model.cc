@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
+#include "server/core/shard_bytes.h"
 #include "server/shards/convert.h"
 #include "server/shards/shard_options.h"
 

@@ -38,13 +38,14 @@ uint64_t PushBytes(const WorkerFrame& frame) {
 Session::Session(const SessionScope& scope, StreamLink link)
     : scope_(scope),
       may_send_(link.check_sender),
-      stream_(std::make_shared<ServerStream>(std::move(link), scope.generation, scope.epoch,
-                                             [&counters = scope.counters](uint64_t n) {
-                                               counters.Update([n](StatusReply& counts) {
-                                                 counts.set_parameters_payload_bytes(
-                                                     counts.parameters_payload_bytes() + n);
-                                               });
-                                             })),
+      stream_(std::make_shared<ServerStream>(
+          std::move(link), scope.generation, scope.epoch,
+          [&counters = scope.counters](uint64_t sent, uint64_t payload) {
+            counters.Update([=](StatusReply& counts) {
+              counts.set_stream_sent_bytes(counts.stream_sent_bytes() + sent);
+              counts.set_parameters_payload_bytes(counts.parameters_payload_bytes() + payload);
+            });
+          })),
       window_(std::make_shared<FrameWindow>(scope.frames, scope.journal.logs() ? kLoggedFrames : 1,
                                             [stream = std::weak_ptr<ServerStream>(stream_)] {
                                               if (const auto alive = stream.lock())
@@ -54,6 +55,9 @@ Session::Session(const SessionScope& scope, StreamLink link)
 Session::~Session() { scope_.streams.Remove(stream_.get()); }
 
 void Session::OnFrame(const ByteChain& bytes) {
+  scope_.counters.Update([received = bytes.size()](StatusReply& counts) {
+    counts.set_stream_received_bytes(counts.stream_received_bytes() + received);
+  });
   absl::Status status = HandleFrame(bytes, window_->Hold(bytes.size()));
   if (!status.ok()) return stream_->End(std::move(status));
   // Only now, because calls of OnFrame must not overlap.

@@ -102,8 +102,11 @@ void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers) {
 
 Effects ShardHost::Apply(const Event& event, ServerStream* sender, LogSequence sequence) {
   const uint64_t saturated_updates = shard_.saturated_updates();
+  const Version version = shard_.version();
+  const Step frontier = shard_.frontier();
   const absl::Time begin = clock_.Now();
   Effects effects = Fold(event);
+  if (shard_.version() != version || shard_.frontier() != frontier) progress_.Add(begin);
   // The update of a clipped round follows its ClipEvent.
   const bool folds =
       std::holds_alternative<PushEvent>(event) || std::holds_alternative<ClipEvent>(event);

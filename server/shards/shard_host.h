@@ -42,6 +42,27 @@ namespace thinwire {
 
 // Post, Submit and the const methods are thread-safe. All other methods must be called on the
 // strand, by functions passed to Post. The strand is an executor.
+// The times at which a shard made progress: updates and finished steps. Not thread-safe.
+class ShardProgress {
+ public:
+  explicit ShardProgress(absl::Time start) : last_(start) {}
+
+  void Add(absl::Time now) {
+    const absl::Duration between = now - last_;
+    usual_ = usual_.has_value() ? 0.9 * *usual_ + 0.1 * between : between;
+    last_ = now;
+  }
+
+  // Returns the last time; the start if there was none.
+  absl::Time last() const { return last_; }
+  // Returns a moving average of the time between two; nullopt before the first.
+  std::optional<absl::Duration> usual() const { return usual_; }
+
+ private:
+  absl::Time last_;
+  std::optional<absl::Duration> usual_;
+};
+
 class ShardHost {
  public:
   // The objects that all shards of a server share. They must outlive the shards.
@@ -71,6 +92,7 @@ class ShardHost {
         observer_(shared.observer),
         shard_(options, *shared.groups[group].optimizer, shared.groups[group].schedule),
         next_(options.rule.max_workers),
+        progress_(shared.clock.Now()),
         strand_(shared.strands.Make()) {}
 
   ShardId id() const { return id_; }
@@ -121,6 +143,9 @@ class ShardHost {
   // from which EVENT arrived (null if no stream). Sends each answered read to the stream of the
   // reading worker. SEQUENCE: the record of EVENT; 0 without a log.
   Effects Apply(const Event& event, ServerStream* sender, LogSequence sequence = 0);
+
+  // Call on the strand.
+  const ShardProgress& progress() const { return progress_; }
 
   // Begins to measure the times of the workers' steps, at the first call. Returns the times so far.
   const StepTimes& MeasureSteps();
@@ -182,6 +207,7 @@ class ShardHost {
   std::optional<Seeder> seeder_;
   std::optional<StepTimes> step_times_;
   std::atomic<uint64_t> frontier_ = 0;
+  ShardProgress progress_;
   LogSequence applied_ = 0;                 // the last log record that the shard's state contains
   std::function<void(SavedShard)> saved_;   // set while a checkpoint waits for the shard's state
   Step save_from_;                          // the checkpoint waits until the frontier is here

@@ -41,8 +41,8 @@ class StuckReader {
     link.read = [] {};
     link.write = [this](const ByteChain& bytes) { frame_ = ParseServerFrame(bytes).value(); };
     link.finish = [](const absl::Status&) {};
-    stream_ =
-        std::make_shared<ServerStream>(std::move(link), Generation{}, Epoch{}, [](uint64_t) {});
+    stream_ = std::make_shared<ServerStream>(std::move(link), Generation{}, Epoch{},
+                                             [](uint64_t, uint64_t) {});
   }
 
   const FakeWorker& worker() const { return worker_; }

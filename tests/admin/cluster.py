@@ -40,13 +40,15 @@ def wait_until(done, what):
 class Cluster:
     """A context manager. The job trains until the end of the block. `admin` maps a process's name to its admin address."""
 
-    def __init__(self, server, worker, job=JOB, worker_flags=(), admin=True, trace=False):
+    def __init__(self, server, worker, job=JOB, worker_flags=(), admin=True, trace=False, workers=(0, 1)):
         self.admin = {}
         self.processes = {}
         self._programs = {"server": server, "worker": worker}
         self._worker_flags = list(worker_flags)
         self._has_admin = admin
         self._has_trace = trace
+        self._workers = workers
+        self.addresses = ["127.0.0.1:1", "127.0.0.1:1"]  # the lead does not need its own address
         self._folder = tempfile.TemporaryDirectory()
         self._job_file = self.path("job.textproto")
         with open(self._job_file, "w", encoding="utf-8") as file:
@@ -92,16 +94,22 @@ class Cluster:
         return found[0]
 
     def __enter__(self):
-        addresses = ["127.0.0.1:1", "127.0.0.1:1"]  # the lead does not need its own address
         for number in (1, 0):
-            flags = ["--state_dir", self.path("state"), "--listen", "127.0.0.1:0"]
-            if number == 0:
-                flags += ["--addresses", ",".join(addresses)]
-            self.start("server", number, *flags)
-            addresses[number] = self._find(f"server{number}", "out", r"^listening (\S+)$")
-        for number in (0, 1):
-            self.start("worker", number, "--addresses", ",".join(addresses), *self._worker_flags)
+            self.start_server(number, "127.0.0.1:0")
+        for number in self._workers:
+            self.start_worker(number)
         return self
+
+    def start_server(self, number, address=None):
+        """Starts a server, again at its own address if ADDRESS is None."""
+        flags = ["--state_dir", self.path("state"), "--listen", address or self.addresses[number]]
+        if number == 0:
+            flags += ["--addresses", ",".join(self.addresses)]
+        self.start("server", number, *flags)
+        self.addresses[number] = self._find(f"server{number}", "out", r"^listening (\S+)$")
+
+    def start_worker(self, number):
+        self.start("worker", number, "--addresses", ",".join(self.addresses), *self._worker_flags)
 
     def __exit__(self, kind, error, trace):
         if error is not None:
@@ -118,13 +126,14 @@ class Cluster:
         return get(self.admin[name], path)
 
     def metrics(self, name):
-        """Returns {metric with its labels: value}."""
+        """Returns {metric with its labels, without job_name and role: value}."""
         status, text = self.get(name, "/metrics")
         assert status == 200, text
         values = {}
         for line in text.splitlines():
             if not line.startswith("#"):
                 metric, value = line.rsplit(" ", 1)
+                metric = re.sub(r',?job_name="[^"]*",role="[^"]*"', "", metric).replace("{}", "")
                 values[metric] = float(value)
         return values
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from tests.admin.cluster import WAIT_SECONDS, Cluster, get, wait_until
+from tests.admin.cluster import JOB, WAIT_SECONDS, Cluster, get, wait_until
 from tests.goldens.golden_text import expect_golden
 
 METRICS_PAGE = sys.argv.pop()
@@ -65,10 +65,15 @@ class ClusterTest(unittest.TestCase):
             found = names_in(self.cluster.get(name, "/metrics")[1])
             expected = documented("every program") | documented(section)
             self.assertGreater(len(expected), 20)
-            optional = {"thinwire_worker_loss_scale", "thinwire_server_checkpoint_age_seconds", "thinwire_server_slack_steps"}
+            if name == "server0":
+                expected |= documented("job")
+            optional = {"thinwire_worker_loss_scale", "thinwire_server_checkpoint_age_seconds", "thinwire_server_slack_steps",
+                        "thinwire_certificate_expiry_timestamp_seconds", "thinwire_job_waiting_seconds",
+                        "thinwire_job_diverged_info", "thinwire_bill"}
             self.assertEqual(found - optional, expected - optional)
             text = described(self.cluster.get(name, "/metrics")[1], expected - optional)
             expect_golden(self, f"metrics_{section}.txt", text)
+        self.assertFalse(any(name.startswith("thinwire_job_") for name in names_in(self.cluster.get("server1", "/metrics")[1])))
 
     def test_counters_rise(self):
         rising = {
@@ -183,7 +188,9 @@ class StoppedWorkerTest(unittest.TestCase):
                     return json.loads(cluster.get("server0", "/status.json")[1])["summary"]
 
                 wait_until(lambda: summary()["unfinished_workers"] == [1] and summary()["step_seconds"] > 2, "worker 1 is named")
-                self.assertIn("not finished by worker 1.", cluster.get("server0", "/")[1])
+                wait_until(lambda: "waiting for worker 1" in cluster.get("server0", "/")[1], "the page names worker 1")
+                silent = r"worker 1 has been silent for \S+ s; its lease ends in \S+ s"
+                wait_until(lambda: re.search(silent, cluster.get("server0", "/")[1]), "the page says that its lease runs out")
                 self.assertIn("waits for worker 1", cluster.get("worker0", "/")[1])
                 self.assertGreater(cluster.metrics("worker0")["thinwire_worker_wait_seconds"], 0)
                 # Liveness does not depend on peers.
@@ -192,10 +199,75 @@ class StoppedWorkerTest(unittest.TestCase):
                 # After the end of its lease, the worker is not live any more.
                 wait_until(lambda: summary()["live_workers"] == [0], "the lease of worker 1 expires")
                 wait_until(lambda: cluster.metrics("server0")["thinwire_server_lease_expirations_total"] > 0, "it is counted")
+                self.assertEqual(cluster.metrics("server0")["thinwire_job_lost_workers"], 1)
+                self.assertIn("worker 1 was lost: its lease has ended", cluster.get("server0", "/")[1])
                 wait_until(lambda: cluster.metrics("worker0")["thinwire_worker_wait_workers_seconds_total"] > 0,
                            "the wait of worker 0 is counted under its cause")
             finally:
                 cluster.processes["worker1"].send_signal(signal.SIGCONT)
+
+
+class StateTest(unittest.TestCase):
+    """What the lead's page, /status.json, /metrics and `thinwire status` say in each state of a job."""
+
+    def await_state(self, cluster, state, text=None):
+        """Waits until everything says STATE, in words TEXT."""
+        def status():
+            return json.loads(cluster.get("server0", "/status.json")[1])
+
+        wait_until(lambda: status()["state_text"] == (text or state), f"the job is {text or state}")
+        self.assertEqual(status()["state"], state)
+        self.assertIn(f">{text or state}</p>", cluster.get("server0", "/")[1])
+        states = {name: value for name, value in cluster.metrics("server0").items() if name.startswith("thinwire_job_state")}
+        self.assertEqual(states[f'thinwire_job_state{{state="{state}"}}'], 1)
+        self.assertEqual(sum(states.values()), 1)
+        self.assertRegex(self.status(cluster), f"(?m)^state       {text or state}$")
+        return status()
+
+    def status(self, cluster):
+        """Returns the output of `thinwire status`."""
+        command = [THINWIRE, "status", "--addresses", ",".join(cluster.addresses)]
+        return subprocess.run(command, text=True, capture_output=True, check=True, timeout=WAIT_SECONDS).stdout
+
+    def test_a_dead_server_is_named_until_it_is_back(self):
+        with Cluster(SERVER, WORKER, workers=(0,)) as cluster:
+            self.await_state(cluster, "starting")
+            cluster.start_worker(1)
+            cluster.wait_for_step(10)
+            self.assertEqual(self.await_state(cluster, "training")["servers_unreachable"], [])
+            cluster.processes["server1"].kill()
+            cluster.processes["server1"].wait(WAIT_SECONDS)
+            status = self.await_state(cluster, "waiting", "waiting for server 1")
+            self.assertEqual(status["servers_unreachable"], [1])
+            self.assertEqual(status["summary"]["unfinished_workers"], [])
+            self.assertRegex(status["problems"][0], r"^server 1 has not answered for \S+ s$")
+            self.assertIn("<dt>servers</dt><dd>1 of 2</dd>", cluster.get("server0", "/")[1])
+            self.assertIn("servers     1 of 2 answered", self.status(cluster))
+            metrics = cluster.metrics("server0")
+            self.assertEqual(metrics['thinwire_job_server_reachable{server="1"}'], 0)
+            self.assertGreater(metrics['thinwire_job_waiting_seconds{cause="server"}'], 0)
+            cluster.start_server(1)
+            self.assertEqual(self.await_state(cluster, "training")["problems"], [])
+            self.assertEqual(cluster.metrics("server0")['thinwire_job_server_reachable{server="1"}'], 1)
+
+    def test_a_job_that_has_ended_is_finished(self):
+        with Cluster(SERVER, WORKER, JOB.replace("epochs: 1000", "epochs: 1")) as cluster:
+            status = self.await_state(cluster, "finished")
+            self.assertEqual((status["problems"], status["summary"]["live_workers"]), ([], []))
+
+    def test_a_diverged_job_says_its_symptom(self):
+        with Cluster(SERVER, WORKER, JOB.replace("learning_rate: 0.05", "learning_rate: 1e30")) as cluster:
+            status = self.await_state(cluster, "diverged")
+            self.assertRegex(status["symptom"], r"^worker [01]: the loss of step \d+ is not finite")
+            self.assertIn(f"diverged: {status['symptom']}"[:40], self.status(cluster))
+            self.assertTrue(any(name.startswith("thinwire_job_diverged_info") for name in cluster.metrics("server0")))
+
+    def test_a_job_whose_workers_were_stopped_is_stopping(self):
+        with Cluster(SERVER, WORKER) as cluster:
+            cluster.wait_for_step(10)
+            for name in ("worker0", "worker1"):
+                cluster.processes[name].terminate()
+            self.assertEqual(self.await_state(cluster, "stopping")["problems"], [])
 
 
 class TrainTest(unittest.TestCase):
@@ -227,8 +299,9 @@ class TrainTest(unittest.TestCase):
                 for text in ("thinwire train, job watched", "train loss", "test accuracy", "<polyline", "Worker processes"):
                     self.assertIn(text, page)
                 metrics = get(address, "/metrics")[1]
-                self.assertEqual(names_in(metrics), documented("every program") | documented("thinwire train")
-                                 | {name for name in documented("worker") if re.search(rf"^{name} ", metrics, re.MULTILINE)})
+                others = documented("worker") | documented("job") | documented("every program")
+                self.assertEqual(names_in(metrics), documented("thinwire train")
+                                 | {name for name in others if re.search(rf"^{name}{{", metrics, re.MULTILINE)})
                 expect_golden(self, "metrics_train.txt", described(metrics, documented("thinwire train")))
                 self.assertEqual(get(address, "/healthz")[0], 200)
                 self.assertEqual(get(address, "/readyz")[0], 200)

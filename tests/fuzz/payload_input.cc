@@ -63,7 +63,8 @@ std::vector<Family> Families() {
       {.name = "randomk", .codecs = {CodecId::kRandomK}},
       {.name = "topk_elias_fano", .codecs = {CodecId::kTopK}, .indices = IndexCoder::kEliasFano},
       {.name = "topk_golomb_rice", .codecs = {CodecId::kTopK}, .indices = IndexCoder::kGolombRice},
-      {.name = "powersgd", .codecs = {CodecId::kPowerSgd}}};
+      {.name = "powersgd", .codecs = {CodecId::kPowerSgd}},
+      {.name = "dct_topk", .codecs = {CodecId::kDctTopK}}};
   for (const std::string_view name : DenseCodecNames()) {
     const CodecId id = ParseCodec(name)->id;
     families[RowOf(id).family == CodecFamily::kDense ? 0 : 1].codecs.push_back(id);

@@ -30,7 +30,7 @@ struct Family {
 };
 
 // Returns the families number_formats, codebooks, randomk, topk_elias_fano, topk_golomb_rice and
-// powersgd.
+// powersgd, dct_topk.
 std::vector<Family> Families();
 
 // Returns the seeds of the fuzzer for FAMILY: inputs of ReadInput that contain payloads written by

@@ -228,7 +228,7 @@ std::vector<Case> SettingCases() {
     add(absl::StrCat("compression { pull: delta_", std::string(name), density, " }"));
   }
   for (const std::string optimizer :
-       {"momentum", "nesterov", "adam", "adamw", "adagrad", "lion", "lars", "lamb"}) {
+       {"momentum", "nesterov", "adam", "adamw", "adagrad", "lion", "lars", "lamb", "sign_sgd"}) {
     add(absl::StrCat("optimization { optimizer: ", optimizer, " weight_decay: 0.01 }"));
   }
   for (const std::string schedule :
@@ -247,6 +247,8 @@ std::vector<Case> SettingCases() {
   add("compression { push: topk density: 0.05 momentum_correction: true pull: delta }");
   add("compression { push: int8 first_push: fp32 first_push_part: 0.5 }");
   add("compression { push: onebit error_feedback: false }");
+  add("optimization { optimizer: sign_sgd learning_rate: 0.002 } "
+      "compression { push: dct_topk density: 0.05 residual_decay: 0.9 }");
   add("optimization { optimizer: momentum lazy_slots: true } compression { push: topk density: "
       "0.05 pull: delta }");
   add("optimization { optimizer: adam lazy_slots: true weight_decay: 0.01 } "

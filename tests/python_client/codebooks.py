@@ -225,8 +225,22 @@ class Log4(Codebook):
         return (bits >> 16).to_bytes(2, "little") + bytes([b]), np.zeros(0, F)
 
 
+class Fp4E3m0(Codebook):
+    bits_of_code = 4
+
+    def group(self, head):
+        return 512
+
+    def table(self, head, numbers):
+        magnitudes = np.append(F(0), numbers[0] * F(2) ** np.arange(-6, 1, dtype=F))
+        return np.concatenate([magnitudes, -magnitudes])
+
+    def fit(self, head, values, settings):
+        return head, np.array([np.abs(values).max()], F)
+
+
 CODEBOOKS = {"int8": Int8(), "onebit": OneBit(), "onebit_sign": OneBitSign(), "twobit": TwoBit(), "qsgd": Qsgd()}
-CODEBOOKS["log_4"] = Log4()
+CODEBOOKS.update({"log_4": Log4(), "fp4_e3m0": Fp4E3m0()})
 CODEBOOKS.update({f"table_{bits}": Table(bits, 0) for bits in range(1, 9)})
 CODEBOOKS.update({f"lloyd_{bits}": Table(bits, 8) for bits in range(1, 9)})
 

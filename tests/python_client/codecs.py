@@ -4,17 +4,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tests.python_client import codebooks, indices, low_rank, number_formats
+from tests.python_client import codebooks, dct, indices, low_rank, number_formats
 from tests.python_client.indices import expect, mix_bits
 
 NAMES = dict(enumerate(["fp32", "fp16", "bf16", "fp8_e5m2", "fp8_e4m3", "topk", "int8", "onebit", "onebit_sign"], 1))
 NAMES.update(enumerate(["twobit", "randomk", "qsgd", "log_4"], 10))
 NAMES.update({13 + bits: f"table_{bits}" for bits in range(1, 9)})
 NAMES.update({21 + bits: f"lloyd_{bits}" for bits in range(1, 9)})
-NAMES[30] = "powersgd"
+NAMES.update({30: "powersgd", 31: "fp4_e3m0", 32: "dct_topk"})
 IDS = {name: number for number, name in NAMES.items()}
 SPARSE = ("topk", "randomk")
-DENSE = tuple(name for name in IDS if name not in (*SPARSE, "powersgd"))
+DENSE = tuple(name for name in IDS if name not in (*SPARSE, "powersgd", "dct_topk"))
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ def encode(name, values, settings=Settings()):
         return _encode_topk(values, settings)
     if name == "randomk":
         return _encode_randomk(values, settings)
+    if name == "dct_topk":
+        return _encode_dct_topk(values, settings)
     if name == "powersgd":
         return encode_powersgd(values, settings)[0]
     if name in codebooks.CODEBOOKS:
@@ -61,9 +63,13 @@ def decode(payload, n):
     """Returns the n values of a payload. Raises Malformed if it is not well-formed."""
     if payload and NAMES.get(payload[0]) == "powersgd":
         return _decode_powersgd(payload, n)
+    if payload and NAMES.get(payload[0]) == "dct_topk":
+        return dct.values_of(_spread(_decode_coded(payload, n), n))
     entries = decode_entries(payload, n)
-    if entries is None:
-        return _decode_dense(payload, n)
+    return _decode_dense(payload, n) if entries is None else _spread(entries, n)
+
+
+def _spread(entries, n):
     values = np.zeros(n, np.float32)
     values[entries[0]] = entries[1]
     return values
@@ -75,12 +81,7 @@ def decode_entries(payload, n):
     name = NAMES.get(payload[0])
     expect(name, "unknown codec")
     if name == "topk":
-        number, rest = indices.decode_varint(payload[1:])
-        k, coder = number // 2, number % 2
-        expect(k <= n, "more entries than values")
-        length = _dense_bytes(rest, k)
-        values = _decode_dense(rest[:length], k)
-        return indices.decode_indices(coder, rest[length:], k, n), values
+        return _decode_coded(payload, n)
     if name == "randomk":
         expect(len(payload) > 9, "head too short")
         k, rest = indices.decode_varint(payload[9:])
@@ -88,6 +89,15 @@ def decode_entries(payload, n):
         draw = int.from_bytes(payload[1:9], "little")
         return indices.one_of_each_part(draw, k, n), _decode_dense(rest, k)
     return None
+
+
+def _decode_coded(payload, n):
+    number, rest = indices.decode_varint(payload[1:])
+    k, coder = number // 2, number % 2
+    expect(k <= n, "more entries than values")
+    length = _dense_bytes(rest, k)
+    values = _decode_dense(rest[:length], k)
+    return indices.decode_indices(coder, rest[length:], k, n), values
 
 
 def add(payload, sum):
@@ -103,17 +113,35 @@ def entry_count(settings, n, least=1):
     return min(n, max(int(settings.density * n + 0.5), least))
 
 
+def _largest(values, k):
+    return np.sort(np.lexsort((np.arange(len(values)), -np.abs(values)))[:k])
+
+
 def _encode_topk(values, settings):
-    n = len(values)
-    k = entry_count(settings, n, settings.topk_least)
-    head = bytes([IDS["topk"]]) + indices.encode_varint(2 * k + settings.topk_indices)
+    k = entry_count(settings, len(values), settings.topk_least)
+    return _encode_coded("topk", values, values, _largest(values, k), settings)
+
+
+def _encode_dct_topk(values, settings):
+    if len(values) and np.abs(values).max() > 2.0**120:
+        return encode(settings.topk_values, values, settings)
+    coefficients = dct.coefficients(values)
+    chosen = [np.zeros(0, np.int64)]
+    for first in range(0, len(values), dct.CHUNK):
+        chunk = coefficients[first : first + dct.CHUNK]
+        chosen.append(first + _largest(chunk, entry_count(settings, len(chunk))))
+    return _encode_coded("dct_topk", values, coefficients, np.concatenate(chosen), settings)
+
+
+def _encode_coded(name, values, entries, chosen, settings):
+    """Returns a payload of entries[chosen], or that of all values in the value codec if it is not longer."""
+    n, k = len(values), len(chosen)
+    head = bytes([IDS[name]]) + indices.encode_varint(2 * k + settings.topk_indices)
     dense = encode(settings.topk_values, values, settings)
-    magnitudes = np.abs(values)
-    chosen = np.sort(np.lexsort((np.arange(n), -magnitudes))[:k])
-    entries = encode(settings.topk_values, values[chosen], settings)
-    if len(head) + len(entries) + indices.largest_code(settings.topk_indices, k, n) >= len(dense):
+    sent = encode(settings.topk_values, entries[chosen], settings)
+    if len(head) + len(sent) + indices.largest_code(settings.topk_indices, k, n) >= len(dense):
         return dense
-    return head + entries + indices.encode_indices(settings.topk_indices, chosen, n)
+    return head + sent + indices.encode_indices(settings.topk_indices, chosen, n)
 
 
 def _encode_randomk(values, settings):

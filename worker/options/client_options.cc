@@ -26,9 +26,11 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
   options.works_ahead = true;
   options.pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
   options.error_feedback = job.push.error_feedback;
+  options.residual_decay = job.push.residual_decay;
   options.warmup = job.push.warmup;
   options.correction = job.push.correction;
   options.gradient_clip = job.push.gradient_clip;
+  options.fragments = job.task.local.fragments;
   options.state_dir = settings.state_dir;
   options.start_timeout = job.start_timeout;
   options.silence = job.silence;

@@ -8,6 +8,7 @@
 #include "common/files/atomic_file.h"
 #include "common/tls/identity.h"
 #include "config/addresses.h"
+#include "config/connection_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
 
@@ -71,6 +72,7 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
   ASSIGN_OR_RETURN(Credentials credentials,
                    Credentials::Load(flags.connection.credentials,
                                      Identity{Role::kWorker, spec.name, flags.worker}));
+  ASSIGN_OR_RETURN(const BandwidthRates bandwidth, RatesOf(flags.bandwidth));
   ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
   ASSIGN_OR_RETURN(std::optional<ModelOutputOptions> output, OutputOf(flags, spec));
   // Makes the task field present even if all its fields have their defaults. Servers compare the
@@ -81,6 +83,7 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
                .worker = WorkerId{flags.worker},
                .addresses = std::move(addresses),
                .credentials = std::move(credentials),
+               .bandwidth = bandwidth,
                .delay = delay,
                .state_dir = flags.state_dir,
                .output = std::move(output)};

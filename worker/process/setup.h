@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/spec/job_spec.h"
+#include "common/time/bandwidth_limit.h"
 #include "config/field_flags.h"
 #include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"
@@ -24,6 +25,7 @@ struct Setup {
   WorkerId worker;
   std::vector<std::string> addresses;
   Credentials credentials;
+  BandwidthRates bandwidth;
   absl::Duration delay;
   std::string state_dir;
   std::optional<ModelOutputOptions> output;

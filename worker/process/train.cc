@@ -23,6 +23,7 @@
 #include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
 #include "common/memory/huge_page_arena.h"
+#include "common/time/bandwidth_limit.h"
 #include "common/time/watchdog.h"
 #include "config/stability.h"
 #include "worker/batches/batch_buffer.h"
@@ -91,7 +92,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
   UseThreads(task.threads);
   ASSIGN_OR_RETURN(const TrainingDevice device, OpenDevice(task));
   // Connects while the data are loaded.
-  GrpcTransport transport(setup.addresses, setup.credentials);
+  GrpcTransport transport(setup.addresses, setup.credentials, Bandwidth(setup.bandwidth, threads));
   ASSIGN_OR_RETURN(const Datasets datasets, LoadDatasets(task));
   const Dataset& examples = datasets.train;
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, MakeModel(task, FormOf(examples)));

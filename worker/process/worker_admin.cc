@@ -24,8 +24,11 @@ const char* KindName(WorkerEvent::EventCase kind) {
 
 absl::StatusOr<std::unique_ptr<WorkerAdmin>> WorkerAdmin::Start(const std::string& address,
                                                                 const std::string& job,
-                                                                WorkerId worker, Clock& clock) {
-  std::unique_ptr<WorkerAdmin> admin(new WorkerAdmin(job, worker, clock));
+                                                                const std::string& credentials,
+                                                                WorkerId worker, Clock& clock,
+                                                                double price_per_gb) {
+  std::unique_ptr<WorkerAdmin> admin(
+      new WorkerAdmin(job, credentials, worker, clock, price_per_gb));
   ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, AdminOptions(*admin)));
   return admin;
 }
@@ -69,6 +72,10 @@ void WorkerAdmin::SetWaiting(const std::string& text) {
   waiting_since_ = clock_.Now();
 }
 
+Traffic WorkerAdmin::traffic() const {
+  return TrafficOf(counters_, clock_.Now() - started_, price_per_gb_, /*whole_run=*/false);
+}
+
 bool WorkerAdmin::joined() const {
   return newest_.contains(WorkerEvent::kJoined) && !newest_.contains(WorkerEvent::kDone) &&
          !newest_.contains(WorkerEvent::kError);
@@ -90,7 +97,7 @@ HttpReply WorkerAdmin::Page() const {
   const WorkerEvent::Step step = of(WorkerEvent::kStep).step();
   const uint64_t planned_steps =
       step.planned_steps() > 0 ? step.planned_steps() : joined_event.planned_steps();
-  const std::vector<std::pair<std::string, std::string>> facts = {
+  std::vector<std::pair<std::string, std::string>> facts = {
       {"step", absl::StrCat(html::CountText(step.step()), " of ", html::CountText(planned_steps))},
       {"epoch", absl::StrCat(step.epoch())},
       {"step time",
@@ -98,6 +105,7 @@ HttpReply WorkerAdmin::Page() const {
       {"examples", html::CountText(step.examples())},
       {"loss", step.has_loss() ? absl::StrFormat("%.4f", step.loss()) : "-"},
       {"device", joined_event.device().empty() ? "-" : joined_event.device()}};
+  for (auto& fact : TrafficFacts(traffic())) facts.push_back(std::move(fact));
   std::string body = html::Facts(facts);
   if (!waiting_.empty()) {
     absl::StrAppend(
@@ -135,6 +143,7 @@ HttpReply WorkerAdmin::StatusJson() const {
       {"program", "worker"}, {"worker", worker_.value}, {"job", job_}, {"ready", joined()}};
   if (step_seconds_) status["step_seconds"] = *step_seconds_;
   status["waiting"] = waiting_;
+  status["traffic"] = TrafficJson(traffic());
   if (!waiting_.empty()) {
     status["waiting_seconds"] = absl::ToDoubleSeconds(clock_.Now() - waiting_since_);
   }
@@ -149,11 +158,10 @@ HttpReply WorkerAdmin::StatusJson() const {
 
 HttpReply WorkerAdmin::Metrics() const {
   absl::MutexLock lock(&mu_);
-  MetricList metrics;
-  metrics.BuildInfo("worker");
-  metrics.ResidentMemory();
+  MetricList metrics = MetricList::OfProcess(job_, "worker", credentials_);
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.", joined() ? 1 : 0);
   metrics.AddWorkerCounters(counters_);
+  AddTrafficMetrics(traffic(), metrics);
   const auto found = newest_.find(WorkerEvent::kStep);
   const WorkerEvent::Step step =
       found == newest_.end() ? WorkerEvent::Step() : found->second.step();

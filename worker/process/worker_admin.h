@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "admin/curve.h"
 #include "admin/http_server.h"
+#include "admin/traffic.h"
 #include "common/base/ids.h"
 #include "common/time/clock.h"
 #include "proto/worker_event.pb.h"
@@ -28,10 +29,13 @@ namespace thinwire {
 // Thread-safe.
 class WorkerAdmin {
  public:
-  // Listens on ADDRESS. CLOCK must outlive the WorkerAdmin. Errors: those of HttpServer::Start.
+  // Listens on ADDRESS. CREDENTIALS: the folder of the worker, or "". CLOCK must outlive the
+  // WorkerAdmin. PRICE_PER_GB: see Traffic. Errors: those of HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<WorkerAdmin>> Start(const std::string& address,
-                                                            const std::string& job, WorkerId worker,
-                                                            Clock& clock);
+                                                            const std::string& job,
+                                                            const std::string& credentials,
+                                                            WorkerId worker, Clock& clock,
+                                                            double price_per_gb = 0);
 
   const std::string& address() const { return http_->address(); }
 
@@ -46,16 +50,26 @@ class WorkerAdmin {
   HttpReply Readyz() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  WorkerAdmin(std::string job, WorkerId worker, Clock& clock)
-      : job_(std::move(job)), worker_(worker), clock_(clock) {}
+  WorkerAdmin(std::string job, std::string credentials, WorkerId worker, Clock& clock,
+              double price_per_gb)
+      : job_(std::move(job)),
+        credentials_(std::move(credentials)),
+        worker_(worker),
+        clock_(clock),
+        price_per_gb_(price_per_gb),
+        started_(clock.Now()) {}
 
+  Traffic traffic() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool joined() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddStep(const WorkerEvent::Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetWaiting(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string job_;
+  const std::string credentials_;
   const WorkerId worker_;
   Clock& clock_;
+  const double price_per_gb_;
+  const absl::Time started_;
 
   mutable absl::Mutex mu_;
   std::map<WorkerEvent::EventCase, WorkerEvent> newest_ ABSL_GUARDED_BY(mu_);  // by kind

@@ -8,13 +8,16 @@
 namespace thinwire {
 namespace {
 
+// The labels of every metric.
+const std::string kLabels = "job_name=\"mnist\",role=\"worker\"";
+
 using testing::HasSubstr;
 using testing::Not;
 
 class WorkerAdminTest : public testing::Test {
  protected:
   WorkerAdminTest() {
-    auto admin = WorkerAdmin::Start("127.0.0.1:0", "mnist", WorkerId{3}, clock_);
+    auto admin = WorkerAdmin::Start("127.0.0.1:0", "mnist", "", WorkerId{3}, clock_);
     EXPECT_TRUE(admin.ok()) << admin.status();
     admin_ = *std::move(admin);
   }
@@ -44,9 +47,9 @@ class WorkerAdminTest : public testing::Test {
 
 TEST_F(WorkerAdminTest, AWorkerThatHasNotJoinedIsNotReady) {
   EXPECT_THAT(admin_->Page().body, HasSubstr("The worker has not joined yet."));
-  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready 0\n"));
+  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready{" + kLabels + "} 0\n"));
   Join();
-  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready 1\n"));
+  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready{" + kLabels + "} 1\n"));
 }
 
 TEST_F(WorkerAdminTest, TheStepTimeIsTheMeanSinceTheLastReport) {
@@ -55,10 +58,10 @@ TEST_F(WorkerAdminTest, TheStepTimeIsTheMeanSinceTheLastReport) {
   EXPECT_THAT(admin_->Metrics().body, Not(HasSubstr("thinwire_worker_step_seconds")));
   Step(14, 3.0, 1.5);
   const std::string metrics = admin_->Metrics().body;
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_step_seconds 0.5\n"));
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_examples_total 896\n"));
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_push_raw_bytes_total 4000\n"));
-  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_loss 1.5\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_step_seconds{" + kLabels + "} 0.5\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_examples_total{" + kLabels + "} 896\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_push_raw_bytes_total{" + kLabels + "} 4000\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_loss{" + kLabels + "} 1.5\n"));
   const std::string page = admin_->Page().body;
   EXPECT_THAT(page, HasSubstr("<dd>14 of 938</dd>"));
   EXPECT_THAT(page, HasSubstr("<dd>500.0 ms</dd>"));
@@ -71,10 +74,12 @@ TEST_F(WorkerAdminTest, AWaitHasItsReasonAndItsTime) {
   Step(14, 3.0, 1.5, "step 15: waits for worker 2");
   clock_.Advance(absl::Seconds(4));
   EXPECT_THAT(admin_->Page().body, HasSubstr("Waiting for 4.0 s: step 15: waits for worker 2"));
-  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_worker_wait_seconds 4\n"));
+  EXPECT_THAT(admin_->Metrics().body,
+              HasSubstr("\nthinwire_worker_wait_seconds{" + kLabels + "} 4\n"));
   Step(15, 4.0, 1.5);
   EXPECT_THAT(admin_->Page().body, Not(HasSubstr("Waiting")));
-  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_worker_wait_seconds 0\n"));
+  EXPECT_THAT(admin_->Metrics().body,
+              HasSubstr("\nthinwire_worker_wait_seconds{" + kLabels + "} 0\n"));
 }
 
 TEST_F(WorkerAdminTest, TheStatusHasTheNewestEventOfEachKind) {
@@ -94,8 +99,9 @@ TEST_F(WorkerAdminTest, AWorkerThatHasLeftIsNotReady) {
   WorkerEvent done;
   done.mutable_done()->mutable_counters()->set_late_pushes(7);
   admin_->Add(done);
-  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready 0\n"));
-  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_worker_late_pushes_total 7\n"));
+  EXPECT_THAT(admin_->Metrics().body, HasSubstr("\nthinwire_ready{" + kLabels + "} 0\n"));
+  EXPECT_THAT(admin_->Metrics().body,
+              HasSubstr("\nthinwire_worker_late_pushes_total{" + kLabels + "} 7\n"));
   EXPECT_THAT(admin_->Page().body, HasSubstr("The worker has left the job."));
 }
 

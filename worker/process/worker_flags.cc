@@ -18,6 +18,7 @@ void AddFlags(CommandFlags command, WorkerFlags& flags) {
   AddInsecure(command, flags.connection,
               "Calls servers on other machines without credentials: everybody on the way can read "
               "and change the model");
+  AddBandwidth(command, flags.bandwidth, "this worker");
   command
       .Add(
           "--state_dir", flags.state_dir,

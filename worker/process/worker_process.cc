@@ -86,7 +86,8 @@ absl::Status StartRecords(const WorkerFlags& flags, const Setup& setup, Clock& c
                           Clock& unix_clock, Records& records) {
   if (!flags.admin.empty()) {
     ASSIGN_OR_RETURN(records.admin,
-                     WorkerAdmin::Start(flags.admin, setup.spec.name, setup.worker, clock));
+                     WorkerAdmin::Start(flags.admin, setup.spec.name, flags.connection.credentials,
+                                        setup.worker, clock, flags.bandwidth.price_per_gb));
     LOG(INFO) << "admin " << records.admin->address();
   }
   if (!flags.tensorboard.empty()) {

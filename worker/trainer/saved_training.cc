@@ -15,6 +15,7 @@
 namespace thinwire {
 
 absl::StatusOr<bool> SavedTraining::Restore(Step step, bool after_rollback) {
+  if (streaming_ != nullptr) streaming_->Forget();
   RETURN_IF_ERROR(RestoreLossScale(step, after_rollback));
   return RestoreTrainerState(step);
 }
@@ -64,6 +65,7 @@ TrainerState SavedTraining::CurrentState() const {
     if (buffers.ok()) state.buffers = *std::move(buffers);
   }
   if (local_steps_ != nullptr) state.local = local_steps_->state();
+  if (streaming_ != nullptr) state.streaming = streaming_->state();
   return state;
 }
 
@@ -88,6 +90,10 @@ absl::StatusOr<bool> SavedTraining::RestoreTrainerState(Step step) {
   const bool has_buffers = !saved->buffers.empty();
   if (has_buffers) parts_.model.SetBuffers(saved->buffers);
   if (local_steps_ != nullptr) local_steps_->Restore(std::move(saved->local));
+  // A worker that begins after STEP - 1 may have pushed a part of these local steps already.
+  if (streaming_ != nullptr && file.step == step) {
+    streaming_->Restore(std::move(saved->streaming));
+  }
   LOG(INFO) << file.path << ": restored";
   return has_buffers;
 }

@@ -5,7 +5,8 @@
 // when `stop` ends the training. The examples and the random numbers of a step depend only on the
 // job's seed, the worker and the step (sampler.h), so they are no state. After a rollback, the
 // model's buffers and the state of the local optimizer become those of the step from which the
-// servers continue if they were saved before it; otherwise they stay.
+// servers continue if they were saved before it; otherwise they stay. The parameters of streaming
+// local steps become those of the servers if they were not saved before exactly this step.
 #ifndef THINWIRE_WORKER_TRAINER_SAVED_TRAINING_H_
 #define THINWIRE_WORKER_TRAINER_SAVED_TRAINING_H_
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/client.h"
 #include "client/encode/local_steps.h"
+#include "client/encode/streaming_steps.h"
 #include "common/base/ids.h"
 #include "common/time/log_limit.h"
 #include "worker/trainer/numeric_watch.h"
@@ -24,10 +26,15 @@ namespace thinwire {
 // Not thread-safe.
 class SavedTraining {
  public:
-  // LOCAL_STEPS is null without local steps. All arguments must outlive this object.
+  // LOCAL_STEPS is null without local steps, and STREAMING without streaming ones. All arguments
+  // must outlive this object.
   SavedTraining(const TrainerOptions& options, const TrainerParts& parts, NumericWatch& numbers,
-                client::LocalSteps* local_steps)
-      : options_(options), parts_(parts), numbers_(numbers), local_steps_(local_steps) {}
+                client::LocalSteps* local_steps, client::StreamingSteps* streaming)
+      : options_(options),
+        parts_(parts),
+        numbers_(numbers),
+        local_steps_(local_steps),
+        streaming_(streaming) {}
 
   // Restores what was saved before STEP, the first step of this process or the step from which the
   // servers continue. Returns whether the model's buffers were restored. Errors: those of reading
@@ -60,6 +67,7 @@ class SavedTraining {
   const TrainerParts& parts_;
   NumericWatch& numbers_;
   client::LocalSteps* const local_steps_;
+  client::StreamingSteps* const streaming_;
   LogLimit failure_lines_{10, absl::Minutes(1)};  // about states that were not saved
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/status_macros.h"
 #include "common/time/trace.h"
 
@@ -18,16 +19,20 @@ StepRunner::StepRunner(const TrainerOptions& options, const TrainerParts& parts,
   zeros_.resize(largest);
   if (!options_.local.enabled()) return;
   local_steps_.emplace(options_.local, parts_.model.tensors());
+  if (options_.local.streaming()) streaming_.emplace(parts_.client.partition());
   for (const TensorShape& tensor : parts_.model.tensors()) {
     local_gradient_.emplace_back(tensor.value_count());
   }
 }
 
-absl::StatusOr<Step> StepRunner::Run(Step step) {
+absl::StatusOr<Step> StepRunner::Run(Step step, bool whole) {
   const auto examples = parts_.sampler.Batch(step);
   double loss = 0;
   if (examples.empty()) {
     RETURN_IF_ERROR(PushZeros(step));
+  } else if (streaming_) {
+    whole = whole || parts_.sampler.epoch(step + 1) > parts_.sampler.epoch(step);
+    ASSIGN_OR_RETURN(loss, PushFragments(step, examples, whole));
   } else if (local_steps_) {
     ASSIGN_OR_RETURN(loss, PushDifference(step, examples));
   } else {
@@ -80,34 +85,125 @@ absl::StatusOr<double> StepRunner::PushGradients(Step step, std::span<const uint
 }
 
 absl::StatusOr<double> StepRunner::PushDifference(Step step, std::span<const uint32_t> examples) {
-  const auto tensor_count = static_cast<uint32_t>(local_gradient_.size());
   {
     const TraceSpan wait(parts_.tracer, kTrainingLane, "wait for parameters", {.step = step});
     RETURN_IF_ERROR(parts_.client.WaitAll());
   }
-  std::vector<std::span<float>> parameters;
-  for (uint32_t i = 0; i < tensor_count; ++i) parameters.push_back(parts_.client.replica(i));
+  const std::vector<std::span<float>> parameters = Replica();
   const std::vector<std::span<float>> gradient(local_gradient_.begin(), local_gradient_.end());
-  const Model::Gate open = [](uint32_t) { return absl::OkStatus(); };
-  const Model::Sink copy = [&](uint32_t i, const TensorGradient& values) {
-    std::ranges::copy(values.values, gradient[i].begin());
-  };
   BatchResult trained;
   uint32_t local_step = 0;
   size_t pushed_examples = 0;
   local_steps_->Begin(parameters);
   for (const auto part : Parts(examples, uint64_t{options_.batch_size} * options_.accumulate)) {
-    ASSIGN_OR_RETURN(const BatchResult result, TrainOn(step, local_step++, part, open, copy));
-    trained += result;
-    const bool finite = local_steps_->Apply(parameters, gradient, numbers_.loss_scale());
+    ASSIGN_OR_RETURN(const bool finite,
+                     TakeLocalStep(step, local_step++, part, parameters, trained));
     if (finite) pushed_examples += part.size();
-    numbers_.AddLocalStep(step, finite);
   }
   local_steps_->Finish(parameters, gradient);
   Delay();
   parts_.client.BeginStep(step, static_cast<uint32_t>(pushed_examples));
-  for (uint32_t i = tensor_count; i-- > 0;) parts_.client.Ready(i, gradient[i]);
+  for (auto i = static_cast<uint32_t>(gradient.size()); i-- > 0;) {
+    parts_.client.Ready(i, gradient[i]);
+  }
   return trained.mean_loss();
+}
+
+absl::StatusOr<bool> StepRunner::TakeLocalStep(Step step, uint32_t local_step,
+                                               std::span<const uint32_t> examples,
+                                               client::LocalSteps::Tensors parameters,
+                                               BatchResult& trained) {
+  const std::vector<std::span<float>> gradient(local_gradient_.begin(), local_gradient_.end());
+  const Model::Gate open = [](uint32_t) { return absl::OkStatus(); };
+  const Model::Sink copy = [&](uint32_t i, const TensorGradient& values) {
+    std::ranges::copy(values.values, gradient[i].begin());
+  };
+  ASSIGN_OR_RETURN(const BatchResult result, TrainOn(step, local_step, examples, open, copy));
+  trained += result;
+  const bool finite = local_steps_->Apply(parameters, gradient, numbers_.loss_scale());
+  numbers_.AddLocalStep(step, finite);
+  return finite;
+}
+
+absl::StatusOr<double> StepRunner::PushFragments(Step step, std::span<const uint32_t> examples,
+                                                 bool whole) {
+  {
+    const TraceSpan wait(parts_.tracer, kTrainingLane, "wait for parameters", {.step = step});
+    RETURN_IF_ERROR(parts_.client.WaitAll());
+  }
+  const std::vector<std::span<float>> replica = Replica();
+  streaming_->Follow(step, replica);
+  // The evaluator expects the servers' parameters in the model.
+  Bind(streaming_->parameters());
+  const absl::Cleanup bind_replica = [&] { Bind(replica); };
+  BatchResult trained;
+  const auto parts = Parts(examples, uint64_t{options_.batch_size} * options_.accumulate);
+  Delay();
+  // The weight is known before the first push, so it has the examples of skipped local steps, too.
+  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()));
+  RETURN_IF_ERROR(StreamLocalSteps(step, parts, whole, trained));
+  streaming_->Finish(step + 1);
+  return trained.mean_loss();
+}
+
+absl::Status StepRunner::StreamLocalSteps(Step step,
+                                          std::span<const std::span<const uint32_t>> parts,
+                                          bool whole, BatchResult& trained) {
+  client::StreamingSteps& streaming = *streaming_;
+  const std::vector<std::vector<ShardId>>& fragments = parts_.client.fragments();
+  const std::vector<std::span<float>> replica = Replica();
+  uint32_t done = 0;
+  const auto train_until = [&](size_t end) -> absl::Status {
+    for (; done < end; ++done) {
+      RETURN_IF_ERROR(
+          TakeLocalStep(step, done, parts[done], streaming.parameters(), trained).status());
+    }
+    return absl::OkStatus();
+  };
+  const auto push = [&](uint32_t f) {
+    streaming.Take(fragments[f]);
+    parts_.client.ReadyFragment(f, streaming.differences());
+  };
+  const auto mix = [&](uint32_t f, double own) -> absl::Status {
+    const TraceSpan wait(parts_.tracer, kTrainingLane, "wait for parameters", {.step = step});
+    RETURN_IF_ERROR(parts_.client.WaitFragment(f));
+    streaming.Mix(fragments[f], replica, static_cast<float>(own));
+    return absl::OkStatus();
+  };
+  const size_t count = fragments.size();
+  if (whole) {
+    RETURN_IF_ERROR(train_until(parts.size()));
+    for (uint32_t f = 0; f < count; ++f) push(f);
+    for (uint32_t f = 0; f < count; ++f) RETURN_IF_ERROR(mix(f, 0));
+    return absl::OkStatus();
+  }
+  const LocalStepsSpec& spec = options_.local;
+  size_t mixed_at = 0;
+  for (uint32_t f = 0; f < count; ++f) {
+    const size_t mixes_at = (f + 1) * parts.size() / count;
+    // A step with fewer local steps, at the end of a deal, has less time for an exchange.
+    const size_t overlap = std::min<size_t>(spec.overlap, mixes_at - mixed_at);
+    RETURN_IF_ERROR(train_until(mixes_at - overlap));
+    push(f);
+    RETURN_IF_ERROR(train_until(mixes_at));
+    RETURN_IF_ERROR(mix(f, overlap > 0 ? spec.mixing : 0));
+    mixed_at = mixes_at;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::span<float>> StepRunner::Replica() const {
+  std::vector<std::span<float>> tensors;
+  for (uint32_t i = 0; i < parts_.model.tensors().size(); ++i) {
+    tensors.push_back(parts_.client.replica(i));
+  }
+  return tensors;
+}
+
+void StepRunner::Bind(client::LocalSteps::Tensors parameters) {
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    parts_.model.Bind(i, parameters[i], Model::Place::kHost);
+  }
 }
 
 absl::Status StepRunner::PushZeros(Step step) {

@@ -4,6 +4,9 @@
 //                     EndStep, NextStep
 //   with local steps  (client/encode/local_steps.h) wait for all parameters, Train and change the
 //                     parameters once per local step, then BeginStep, push the difference
+//   streaming         (client/encode/streaming_steps.h) the same, and the differences of a fragment are
+//                     pushed and mixed while the local steps go on. The model then uses parameters
+//                     of its own instead of the replica
 //   without examples  push zeros with weight 0, so that all workers take the same steps
 #ifndef THINWIRE_WORKER_TRAINER_STEP_RUNNER_H_
 #define THINWIRE_WORKER_TRAINER_STEP_RUNNER_H_
@@ -16,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/local_steps.h"
+#include "client/encode/streaming_steps.h"
 #include "common/base/ids.h"
 #include "worker/batches/batch_buffer.h"
 #include "worker/models/model.h"
@@ -32,10 +36,15 @@ class StepRunner {
   StepRunner(const TrainerOptions& options, const TrainerParts& parts, NumericWatch& numbers,
              TrainingReport& report);
 
-  // Trains STEP and returns the next step as soon as it may begin (Client::NextStep).
-  absl::StatusOr<Step> Run(Step step);
+  // Trains STEP and returns the next step as soon as it may begin (Client::NextStep). WHOLE: pushes
+  // all fragments after the last local step, so that no local update of the worker lacks a push. The
+  // last step of an epoch does so in any case.
+  absl::StatusOr<Step> Run(Step step, bool whole = false);
   // Returns the local steps, whose optimizer's state is kept from step to step; null without them.
   client::LocalSteps* local_steps() { return local_steps_ ? &*local_steps_ : nullptr; }
+  // Returns the parameters of streaming local steps, which are kept from step to step; null without
+  // them.
+  client::StreamingSteps* streaming() { return streaming_ ? &*streaming_ : nullptr; }
 
  private:
   // Waits for the artificial delay of a step. A request to stop ends the wait.
@@ -49,6 +58,18 @@ class StepRunner {
   // Trains on the examples in local steps and pushes the difference of the parameters. Returns the
   // mean loss.
   absl::StatusOr<double> PushDifference(Step step, std::span<const uint32_t> examples);
+  // The same, and pushes one fragment after the other.
+  absl::StatusOr<double> PushFragments(Step step, std::span<const uint32_t> examples, bool whole);
+  // Trains on PARTS, one local step each, and exchanges the fragments. Adds to TRAINED.
+  absl::Status StreamLocalSteps(Step step, std::span<const std::span<const uint32_t>> parts,
+                                bool whole, BatchResult& trained);
+  // Trains one local step, which changes PARAMETERS. Returns whether its gradient was finite.
+  absl::StatusOr<bool> TakeLocalStep(Step step, uint32_t local_step,
+                                     std::span<const uint32_t> examples,
+                                     client::LocalSteps::Tensors parameters, BatchResult& trained);
+  // Returns the replica, one span per tensor.
+  std::vector<std::span<float>> Replica() const;
+  void Bind(client::LocalSteps::Tensors parameters);
   // Pushes zero gradients with weight 0.
   absl::Status PushZeros(Step step);
 
@@ -59,6 +80,7 @@ class StepRunner {
   BatchBuffer batches_;
   std::vector<float> zeros_;  // gradient for steps with weight 0; as long as the largest tensor
   std::optional<client::LocalSteps> local_steps_;
+  std::optional<client::StreamingSteps> streaming_;
   std::vector<std::vector<float>> local_gradient_;  // by tensor; empty without local steps
 };
 

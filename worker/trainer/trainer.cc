@@ -32,7 +32,7 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
       evaluator_(options_, parts_, numbers_, stopwatch_),
       report_(options_, parts_, numbers_, evaluator_, stopwatch_),
       runner_(options_, parts_, numbers_, report_),
-      saved_(options_, parts_, numbers_, runner_.local_steps()) {}
+      saved_(options_, parts_, numbers_, runner_.local_steps(), runner_.streaming()) {}
 
 absl::StatusOr<Trainer::Ending> Trainer::Run() {
   absl::StatusOr<Ending> ending = Ending::kFinished;
@@ -55,7 +55,11 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   stopwatch_.Stop();
   // Leaves also after an error. Otherwise, the other workers would wait until the lease expires.
   const bool finished = joined_ && ending.ok() && is_over(next_);
-  const absl::Status left = parts_.client.Leave(finished);
+  const bool diverged = ending.ok() && *ending == Ending::kDiverged;
+  const absl::Status left =
+      parts_.client.Leave({.finished = finished,
+                           .failed = !ending.ok(),
+                           .diverged = diverged ? numbers_.DivergenceText() : ""});
   if (!ending.ok()) return ending;
   if (evaluator_.writes_output() && left.ok()) {
     const absl::StatusOr<bool> written = evaluator_.WriteOutput();
@@ -64,7 +68,7 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
     if (stopped) ending = Ending::kStopped;
     if (!stopped && !*written) ending = Ending::kNotWritten;
   }
-  if (*ending == Ending::kDiverged) LOG(INFO) << "diverged: " << numbers_.DivergenceText();
+  if (diverged) LOG(INFO) << "diverged: " << numbers_.DivergenceText();
   // The result is reported even if leaving the job fails.
   report_.Done(*ending, lost_residual_l1_);
   if (*ending != Ending::kStopped) RETURN_IF_ERROR(left);
@@ -202,12 +206,12 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> Trainer::TrainStep(Step step) {
+absl::StatusOr<Step> Trainer::TrainStep(Step step, bool whole) {
   const TraceSpan span(parts_.tracer, kTrainingLane, "step", {.step = step});
   ASSIGN_OR_RETURN(const Step settled, saved_.SaveIfDue(step));
   if (settled != step) return settled;
   const absl::Duration before = stopwatch_.elapsed();
-  ASSIGN_OR_RETURN(const Step next, runner_.Run(step));
+  ASSIGN_OR_RETURN(const Step next, runner_.Run(step, whole));
   report_.AddStep(stopwatch_.elapsed() - before);
   evaluator_.ForgetTest();
   return next;
@@ -246,12 +250,15 @@ bool Trainer::StopTogether() {
 }
 
 void Trainer::Drain() {
+  const auto unpushed_norm = [this] {
+    return runner_.streaming() != nullptr ? runner_.streaming()->UnpushedNorm() : 0;
+  };
   absl::StatusOr<bool> drains = true;
   for (uint64_t late = 0; !is_over(next_) && AwaitDeals(next_).ok();) {
     late = parts_.client.counters().late_pushes();
-    drains = parts_.client.draining().Start(report_.median_step());
+    drains = parts_.client.draining().Start(report_.median_step(), unpushed_norm() > 0);
     if (!drains.ok() || !*drains) break;
-    const absl::StatusOr<Step> next = TrainStep(next_);
+    const absl::StatusOr<Step> next = TrainStep(next_, /*whole=*/true);
     if (next.ok()) next_ = *next;
     const absl::Status complete = next.ok() ? Settle() : next.status();
     if (!complete.ok()) {
@@ -265,9 +272,10 @@ void Trainer::Drain() {
     LOG(WARNING) << "leaves with an unknown residual: " << norm.status().message();
     return;
   }
-  lost_residual_l1_ = *norm;
-  if (*norm > 0) {
-    LOG(WARNING) << "leaves with a residual of L1 norm " << *norm << " that no server has";
+  lost_residual_l1_ = *norm + unpushed_norm();
+  if (*lost_residual_l1_ > 0) {
+    LOG(WARNING) << "leaves with a residual of L1 norm " << *lost_residual_l1_
+                 << " that no server has";
   }
 }
 

@@ -79,8 +79,9 @@ class Trainer {
   // Runs one more step whose pushes empty the residual, if the time suffices, and logs the residual
   // that remains. A late push returns its values, so another step follows it.
   void Drain();
-  // Trains one step and returns the next step, which may begin while pushes lack verdicts.
-  absl::StatusOr<Step> TrainStep(Step step);
+  // Trains one step and returns the next step, which may begin while pushes lack verdicts. WHOLE: as
+  // in StepRunner::Run.
+  absl::StatusOr<Step> TrainStep(Step step, bool whole = false);
   // Waits for these verdicts, and corrects the next step if a push was late.
   absl::Status Settle();
   absl::Status FinishEpoch(uint64_t epoch);

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/encode/checked_file.h"
@@ -51,6 +53,18 @@ std::string HeadOf(const ModelBuffer& buffer) {
   return head;
 }
 
+// Returns the arrays of all values that the local steps of STATE keep.
+template <typename State>
+auto SlotsOf(State& state) {
+  std::vector<decltype(&state.streaming.x)> slots;
+  for (auto& slot : state.local.slots) slots.push_back(&slot);
+  if (!state.streaming.x.empty()) {
+    slots.push_back(&state.streaming.x);
+    slots.push_back(&state.streaming.base);
+  }
+  return slots;
+}
+
 // Reads as many bytes as EXPECTED has and compares them. WHAT names them in the error.
 absl::Status Expect(const std::string& path, const std::string& what, const std::string& expected,
                     client::CheckedReader& reader) {
@@ -71,10 +85,14 @@ absl::Status WriteTrainerState(const TrainerStateFile& file, const TrainerState&
     writer.Write(std::as_bytes(std::span(buffer.bytes)));
   }
   writer.Put(state.local.update_count);
-  writer.Put(static_cast<uint32_t>(state.local.slots.size()));
-  for (const std::vector<float>& slot : state.local.slots) {
-    writer.Put(uint64_t{slot.size()});
-    writer.Write(std::as_bytes(std::span(slot)));
+  const auto slots = SlotsOf(state);
+  writer.Put(static_cast<uint32_t>(slots.size()));
+  for (const std::vector<float>* slot : slots) {
+    writer.Put(uint64_t{slot->size()});
+    writer.Write(std::as_bytes(std::span(*slot)));
+  }
+  if (!state.streaming.x.empty()) {
+    writer.Put(state.streaming.step.has_value() ? state.streaming.step->value + 1 : uint64_t{0});
   }
   return writer.Commit();
 }
@@ -91,19 +109,25 @@ absl::StatusOr<TrainerState> ReadTrainerState(const TrainerStateFile& file, Trai
     RETURN_IF_ERROR(reader.Read(std::as_writable_bytes(std::span(buffer.bytes))));
   }
   RETURN_IF_ERROR(reader.Get(state.local.update_count));
-  std::string slot_count;
-  const auto slots = static_cast<uint32_t>(state.local.slots.size());
-  slot_count.append(reinterpret_cast<const char*>(&slots), sizeof(slots));
-  RETURN_IF_ERROR(
-      Expect(file.path, absl::StrCat(slots, " slots of the local optimizer"), slot_count, reader));
+  std::string expected_count;
+  const std::vector<std::vector<float>*> slots = SlotsOf(state);
+  const auto slot_count = static_cast<uint32_t>(slots.size());
+  expected_count.append(reinterpret_cast<const char*>(&slot_count), sizeof(slot_count));
+  RETURN_IF_ERROR(Expect(file.path, absl::StrCat(slot_count, " slots of the local optimizer"),
+                         expected_count, reader));
   bool finite = true;
-  for (std::vector<float>& slot : state.local.slots) {
+  for (std::vector<float>* slot : slots) {
     std::string length;
-    PutNumber(slot.size(), length);
+    PutNumber(slot->size(), length);
     RETURN_IF_ERROR(
-        Expect(file.path, absl::StrCat(slot.size(), " values in a slot"), length, reader));
-    RETURN_IF_ERROR(reader.Read(std::as_writable_bytes(std::span(slot))));
-    finite = finite && std::ranges::all_of(slot, [](float v) { return std::isfinite(v); });
+        Expect(file.path, absl::StrCat(slot->size(), " values in a slot"), length, reader));
+    RETURN_IF_ERROR(reader.Read(std::as_writable_bytes(std::span(*slot))));
+    finite = finite && std::ranges::all_of(*slot, [](float v) { return std::isfinite(v); });
+  }
+  if (!state.streaming.x.empty()) {
+    uint64_t step = 0;
+    RETURN_IF_ERROR(reader.Get(step));
+    state.streaming.step = step > 0 ? std::optional(Step{step - 1}) : std::nullopt;
   }
   RETURN_IF_ERROR(reader.Finish());
   if (finite) return state;

@@ -7,6 +7,8 @@
 //   buffers  count u32; each: name, type (length u32, bytes) | dimensions u32 | i64 each |
 //            length u64 | bytes
 //   local    applied local steps u64 | slots u32; each: values u64 | fp32 each
+//            with streaming local steps, x and base are two more slots, and step u64 follows: the
+//            step whose parameters x was mixed with, plus 1; 0 if x has no values
 //   end      CRC-32C of all preceding bytes, u32
 //
 // Numbers are little-endian.
@@ -19,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/local_steps.h"
+#include "client/encode/streaming_steps.h"
 #include "common/base/ids.h"
 #include "worker/models/model.h"
 
@@ -27,6 +30,7 @@ namespace thinwire {
 struct TrainerState {
   std::vector<ModelBuffer> buffers;  // empty: not saved
   client::LocalSteps::State local;
+  client::StreamingSteps::State streaming;  // empty without streaming local steps
 
   bool operator==(const TrainerState&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace thinwire {
@@ -52,6 +53,21 @@ TEST_F(TrainerStateTest, AWrittenStateCanBeRead) {
   const auto read = ReadTrainerState(file_, fresh_);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, state_);
+}
+
+TEST_F(TrainerStateTest, TheParametersOfStreamingLocalStepsAreKept) {
+  TrainerState state = state_, fresh = fresh_;
+  fresh.streaming = {.x = {0, 0, 0}, .base = {0, 0, 0}};
+  EXPECT_TRUE(WriteTrainerState(file_, state).ok());
+  EXPECT_THAT(ErrorOf(file_, fresh), HasSubstr("expected 4 slots of the local optimizer"));
+  for (const std::optional<Step> step : {std::optional<Step>(), std::optional(Step{40})}) {
+    state.streaming = {.step = step, .x = {7, 8, 9}, .base = {-1, 0, 1}};
+    ASSERT_TRUE(WriteTrainerState(file_, state).ok());
+    const auto read = ReadTrainerState(file_, fresh);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read, state);
+  }
+  EXPECT_THAT(ErrorOf(file_, fresh_), HasSubstr("expected 2 slots of the local optimizer"));
 }
 
 TEST_F(TrainerStateTest, AFileOfAnotherOwnerStepModelOrOptimizerIsRefused) {

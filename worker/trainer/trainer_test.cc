@@ -242,6 +242,7 @@ class TrainerTest : public ::testing::Test {
     options.push = job.push;
     if (job.trial_steps > 0) options.arms = {{.codec = job.push}};
     options.drain = job.drain;
+    options.fragments = job.local.fragments;
     const auto client = Client::Make(options, model_.tensors(), transport_, threads_).value();
     Dataset train = NumberedExamples(job.examples);
     if (job.bad_example) std::get<std::vector<float>>(train.values)[0] = std::nanf("");
@@ -497,6 +498,130 @@ TEST_F(TrainerTest, ARollbackIsFollowedWithLocalSteps) {
   EXPECT_EQ(Done().counters().rollbacks(), 1);
 }
 
+// Both tensors are a shard, and each is a fragment. The job has two epochs of two steps of four local
+// steps. The second step of an epoch exchanges both fragments at its end.
+constexpr LocalStepsSpec kTwoFragments = {.count = 4, .learning_rate = 1, .fragments = 2};
+
+TEST_F(TrainerTest, FragmentsArePushedOneAfterTheOther) {
+  std::vector<size_t> trained;  // local steps before each push
+  server_.set_judge([&](const PushEntry& push) {
+    trained.push_back(model_.trained.size());  // the trainer waits for the answer
+    return VerdictEntry{.kind = PushVerdict::ACCEPT, .frontier = push.step + 1};
+  });
+  ASSERT_TRUE(Run({.examples = 16, .batch_size = 2, .local = kTwoFragments}).ok());
+  EXPECT_THAT(trained, ElementsAre(2, 4, 8, 8, 10, 12, 16, 16));
+  std::vector<uint32_t> shards;
+  for (const PushEntry& push : server_.pushes()) {
+    shards.push_back(push.shard.value);
+    EXPECT_EQ(push.examples, 8);
+  }
+  EXPECT_THAT(shards, ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 256, 1.0f / 65536));
+}
+
+TEST_F(TrainerTest, LocalStepsGoOnWhileAFragmentIsExchanged) {
+  const LocalStepsSpec local = {.count = 4, .learning_rate = 1, .overlap = 1, .mixing = 0.25};
+  ASSERT_TRUE(Run({.examples = 16, .batch_size = 2, .local = local, .epochs = 1}).ok());
+  // The server has 1/8 after three local steps. The worker is at 1/16 when it hears of that, and
+  // goes on from a quarter of 1/16 and three quarters of 1/8.
+  EXPECT_THAT(model_.evaluated, ElementsAre((0.25f / 16 + 0.75f / 8) / 16));
+}
+
+TEST_F(TrainerTest, ALateFragmentIsPushedWithTheNextOne) {
+  server_.set_judge([](const PushEntry& push) {
+    const bool late = push.step == Step{0} && push.shard == ShardId{0};
+    return VerdictEntry{
+        .kind = static_cast<uint32_t>(late ? PushVerdict::LATE : PushVerdict::ACCEPT),
+        .frontier = push.step + 1};
+  });
+  ASSERT_TRUE(Run({.examples = 16, .batch_size = 2, .local = kTwoFragments, .epochs = 1}).ok());
+  // The late difference is 3/4. Then the worker takes six local steps from the initial parameters.
+  EXPECT_EQ(server_.masters(ShardId{0})[0], 1 - 3.0f / 4 - 63.0f / 64);
+  EXPECT_EQ(server_.masters(ShardId{1})[0], 1.0f / 256);
+}
+
+// The worker goes on from the parameters of the checkpoint, which lack two local steps of fragment 0.
+TEST_F(TrainerTest, ARollbackDropsLocalStepsThatWereNotPushed) {
+  server_.set_by_round();
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked == 3) server_.RollBack(Generation{2});
+  };
+  ASSERT_EQ(
+      Run({.examples = 16, .batch_size = 2, .local = kTwoFragments, .before_step = before_step})
+          .value(),
+      Trainer::Ending::kFinished);
+  EXPECT_EQ(server_.masters(ShardId{0})[0], 0x1p-14f);
+  EXPECT_EQ(server_.masters(ShardId{1})[0], 0x1p-16f);
+  EXPECT_EQ(Done().counters().rollbacks(), 1);
+}
+
+TEST_F(TrainerTest, AStoppedWorkerPushesTheRestOfItsLocalSteps) {
+  ASSERT_EQ(Run({.examples = 32, .batch_size = 2, .local = kTwoFragments, .stop_after = 1}).value(),
+            Trainer::Ending::kStopped);
+  // Step 1 empties the residual, which here is only what step 0 has not pushed of fragment 0.
+  EXPECT_EQ(server_.masters(ShardId{0})[0], 1.0f / 256);
+  EXPECT_EQ(server_.masters(ShardId{1})[0], 1.0f / 256);
+}
+
+TEST_F(TrainerTest, ANewProcessContinuesWithTheSavedFragments) {
+  Job job = {.examples = 32,
+             .batch_size = 2,
+             .local = kTwoFragments,
+             .epochs = 1,
+             .stop_after = 1,
+             .state_dir = state_dir_,
+             .keeps_state = true};
+  shared_.stop_step = 1;
+  ASSERT_EQ(Run(job).value(), Trainer::Ending::kStopped);
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{1}));
+  EXPECT_EQ(server_.masters(ShardId{0})[0], 1.0f / 4);
+  EXPECT_EQ(server_.masters(ShardId{1})[0], 1.0f / 16);
+  job.stop_after = 1'000'000;
+  shared_.frontier = 1;
+  ASSERT_EQ(Run(job).value(), Trainer::Ending::kFinished);
+  EXPECT_EQ(server_.masters(ShardId{0})[0], 0x1p-16f);
+  EXPECT_EQ(server_.masters(ShardId{1})[0], 0x1p-16f);
+}
+
+// The process before it may have pushed, in step 1, the local steps that the saved state has.
+TEST_F(TrainerTest, AProcessThatBeginsAfterTheSavedStepDropsTheSavedFragments) {
+  server_.set_by_round();
+  Job job = {.examples = 32,
+             .batch_size = 2,
+             .local = kTwoFragments,
+             .epochs = 1,
+             .stop_after = 1,
+             .state_dir = state_dir_,
+             .keeps_state = true};
+  shared_.stop_step = 1;
+  ASSERT_EQ(Run(job).value(), Trainer::Ending::kStopped);
+  job.stop_after = 1'000'000;
+  ASSERT_EQ(Run(job).value(), Trainer::Ending::kFinished);
+  EXPECT_EQ(Events(WorkerEvent::kJoined).back().joined().step(), 2u);
+  EXPECT_EQ(server_.masters(ShardId{0})[0], 0x1p-10f) << "of steps 2 and 3";
+  EXPECT_EQ(server_.masters(ShardId{1})[0], 0x1p-12f);
+}
+
+TEST_F(TrainerTest, AStepWithoutExamplesKeepsLocalStepsThatWereNotPushed) {
+  Deal deal;
+  deal.set_number(1);
+  deal.set_step(1);
+  deal.add_members(1);  // this worker has no examples from step 1 on
+  shared_.deals = {deal};
+  Deal back = deal;
+  back.set_number(2);
+  back.set_step(2);
+  back.clear_members();
+  back.add_members(0);
+  shared_.deals.push_back(back);
+  ASSERT_TRUE(Run({.examples = 24, .batch_size = 2, .local = kTwoFragments, .epochs = 1}).ok());
+  // Step 0 and the last step have four local steps each, and step 1 has none.
+  EXPECT_THAT(model_.trained, SizeIs(8));
+  EXPECT_EQ(server_.masters(ShardId{0})[0], 1.0f / 256);
+  EXPECT_EQ(server_.masters(ShardId{1})[0], 1.0f / 256);
+}
+
 TEST_F(TrainerTest, ADealChangesTheLocalStepsOfLaterSteps) {
   Deal deal;
   deal.set_number(1);
@@ -551,6 +676,8 @@ TEST_F(TrainerTest, ALossThatIsNotFiniteEndsTheRun) {
   EXPECT_EQ(server_.leave_count(), 1);
   EXPECT_EQ(Done().diverged(),
             "the loss of step 1 is not finite; what usually helps: a lower rate");
+  EXPECT_EQ(server_.last_leave().diverged(), Done().diverged());
+  EXPECT_FALSE(server_.last_leave().failed());
   EXPECT_TRUE(Done().left_early());
   EXPECT_FALSE(Done().evaluator());
 }
@@ -858,9 +985,11 @@ TEST_F(TrainerTest, OnlyTheEvaluatorThatTheLeadNamesEvaluates) {
 
 TEST_F(TrainerTest, AWorkerThatLeavesAfterTheLastStepSaysSo) {
   ASSERT_TRUE(Run({.stop_after = 2}).ok());
-  EXPECT_FALSE(server_.last_leave_finished());
+  EXPECT_FALSE(server_.last_leave().finished());
+  EXPECT_FALSE(server_.last_leave().failed());
   ASSERT_TRUE(Run({}).ok());
-  EXPECT_TRUE(server_.last_leave_finished());
+  EXPECT_TRUE(server_.last_leave().finished());
+  EXPECT_EQ(server_.last_leave().diverged(), "");
 }
 
 TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {

@@ -63,7 +63,13 @@ enum class CodebookFit {
   kFixed,          // the only number, which is a setting in the codec spec
   kRatios,         // a geometric sequence from the smallest to the largest magnitude
   kRandomLevels,   // the largest magnitude; codes are rounded at random
+  kPowersOfTwo,    // the largest magnitude, divided by powers of two
 };
+
+// Returns true if the only number of a group is its largest magnitude.
+constexpr bool FitsLargestMagnitude(CodebookFit fit) {
+  return fit == CodebookFit::kRandomLevels || fit == CodebookFit::kPowersOfTwo;
+}
 
 // The parts of a codebook that the codec spec determines.
 struct CodebookSettings {

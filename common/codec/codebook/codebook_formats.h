@@ -12,6 +12,7 @@
 //   twobit        -            t                    2                  0 or t
 //   qsgd          levels (1)   a                    1 + bits(levels)   a min(c, levels) / levels
 //   log_4         a (2) b (1)  -                    4                  a (1 - b/256)^(7-c)
+//   fp4_e3m0      -            a                    4                  0 if c = 0, else a 2^(c-7)
 //
 // The encoder computes the numbers, and the head of log_4, as follows:
 //
@@ -28,10 +29,11 @@
 //                 et al. 2017)
 //   log_4         a and b define eight magnitudes in a constant ratio, which cover the range from
 //                 the smallest to the largest magnitude
+//   fp4_e3m0      a is the largest magnitude (Douillard et al. 2025, Streaming DiLoCo)
 //
-// A group is the whole shard, with two exceptions: a group of qsgd has 512 values, and the head of
-// onebit and onebit_sign contains the number of values per group, 0 for the whole shard. `a` of
-// log_4 is the upper half of a float. Immutable. Thread-safe.
+// A group is the whole shard, with two exceptions: a group of qsgd and fp4_e3m0 has 512 values, and
+// the head of onebit and onebit_sign contains the number of values per group, 0 for the whole
+// shard. `a` of log_4 is the upper half of a float. Immutable. Thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_FORMATS_H_
 #define THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_FORMATS_H_
 
@@ -59,6 +61,8 @@ const CodebookFormat& QsgdFormat();
 CodebookSettings QsgdSettings(uint32_t levels);
 
 const CodebookFormat& Log4Format();
+
+const CodebookFormat& Fp4E3m0Format();
 
 // REQUIRES: 1 <= bits <= 8.
 const CodebookFormat& TableFormat(int bits);

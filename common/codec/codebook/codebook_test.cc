@@ -1,9 +1,11 @@
 #include "common/codec/codebook/codebook.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "common/codec/codebook/codebook_encoder.h"
 #include "common/codec/codebook/codebook_formats.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -69,6 +71,28 @@ TEST(CodebookTest, Log4FallsInEvenRatiosFromTheLargest) {
   EXPECT_EQ(table[6], 1);
   EXPECT_EQ(table[0], 2.0f / 128);
   EXPECT_EQ(table[15], -2);
+}
+
+TEST(CodebookTest, Fp4E3m0HasZeroAndSevenPowersOfTwo) {
+  EXPECT_THAT(Table(Fp4E3m0Format(), {8}),
+              ElementsAre(0, .125f, .25f, .5f, 1, 2, 4, 8, 0, -.125f, -.25f, -.5f, -1, -2, -4, -8));
+}
+
+TEST(CodebookTest, Fp4E3m0EncodesTheNearestValueOfTheGroupsUnit) {
+  const auto codec = MakeCodebookCodec(Fp4E3m0Format(), {}).value();
+  // Two groups of 512 values, whose largest magnitudes are 8 and 64.
+  std::vector<float> values(1024, 0.0f);
+  const float first[] = {8, -3.1f, 2.9f, 0.07f, -0.06f};
+  std::ranges::copy(first, values.begin());
+  const float second[] = {-64, 49, 47, 0.4f};
+  std::ranges::copy(second, values.begin() + 512);
+  std::vector<std::byte> payload(codec->MaxPayloadBytes(values.size()));
+  EXPECT_EQ(codec->Encode(values, {}, payload), 1u + 2 * 4 + 512);
+  const ByteChain chain(std::move(payload));
+  std::vector<float> decoded(values.size());
+  Fp4E3m0Format().Decode({chain, 1, values.size()}, 0, 1.0f, decoded);
+  EXPECT_THAT(std::span(decoded).first(6), ElementsAre(8, -4, 2, .125f, 0, 0));
+  EXPECT_THAT(std::span(decoded).subspan(512, 5), ElementsAre(-64, 64, 32, 0, 0));
 }
 
 TEST(CodebookTest, ABodyHasAHeadNumbersAndWholeUnitsOfCodes) {

@@ -29,9 +29,11 @@ enum class CodecId : uint8_t {
   kLloyd1 = 22,  // kLloyd1 + N - 1 is lloyd_N, up to kLloyd8
   kLloyd8 = 29,
   kPowerSgd = 30,
+  kFp4E3m0 = 31,
+  kDctTopK = 32,
 };
 
-// The encoding of the indices of a topk payload (common/codec/sparse/index_code.h).
+// The encoding of the indices of a topk or dct_topk payload (common/codec/sparse/index_code.h).
 enum class IndexCoder : uint8_t { kEliasFano = 0, kGolombRice = 1 };
 
 }  // namespace thinwire

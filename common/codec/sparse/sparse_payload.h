@@ -35,6 +35,8 @@ struct SparseFormat {
 };
 inline constexpr SparseFormat kTopKFormat = {CodecId::kTopK, SparseFormat::Indices::kCoded};
 inline constexpr SparseFormat kRandomKFormat = {CodecId::kRandomK, SparseFormat::Indices::kDrawn};
+// Its indices are those of coefficients, not of values (common/codec/transform/dct_top_k.h).
+inline constexpr SparseFormat kDctTopKFormat = {CodecId::kDctTopK, SparseFormat::Indices::kCoded};
 
 // The head of a payload. A value type.
 struct SparseHead {

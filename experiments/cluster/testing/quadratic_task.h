@@ -70,9 +70,9 @@ class QuadraticTask final : public LearningTask {
     result.loss_sum = kExamples * Loss(parameters);
     return result;
   }
-  absl::StatusOr<TestResult> Test(Tensors parameters) override {
+  absl::StatusOr<TestScore> Test(Tensors parameters) override {
     const double loss = Loss(parameters);
-    return TestResult{.loss = loss, .accuracy = 1 / (1 + loss)};
+    return TestScore{.loss = loss, .accuracy = 1 / (1 + loss)};
   }
 
  private:

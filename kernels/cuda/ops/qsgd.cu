@@ -21,13 +21,26 @@ constexpr Grid OneBlockPerGroup(size_t count) {
 
 __device__ uint32_t MagnitudeOf(float value) { return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF; }
 
-// Returns the magnitude that C, a code without its sign bit, decodes to.
+// Returns the magnitude that C, a code without its sign bit, decodes to. LEVELS is 0 for fp4_e3m0.
 __device__ float DecodedMagnitude(uint32_t c, float largest, float levels) {
+  if (levels == 0.0f) return c == 0 ? 0.0f : largest * std::bit_cast<float>((120 + c) << 23);
   const auto level = static_cast<float>(c);
   return largest * ((level < levels ? level : levels) / levels);
 }
 
+__device__ uint32_t NearestPowerOfTwo(float value, float largest) {
+  const float magnitude = std::bit_cast<float>(MagnitudeOf(value));
+  uint32_t c = 0;
+  for (uint32_t i = 0; i < 7; ++i) {
+    const float threshold =
+        0.5f * DecodedMagnitude(i, largest, 0) + 0.5f * DecodedMagnitude(i + 1, largest, 0);
+    c += threshold <= magnitude ? 1 : 0;
+  }
+  return c;
+}
+
 __device__ uint32_t LevelOf(float value, float largest, float levels, uint32_t draw) {
+  if (levels == 0.0f) return NearestPowerOfTwo(value, largest);
   const float scaled = std::bit_cast<float>(MagnitudeOf(value)) / largest * levels;
   const float dithered = scaled + static_cast<float>(draw) * 0x1p-16f;
   // If all values of a group are 0, LARGEST is 0 and DITHERED is a NaN (0 / 0). The comparison

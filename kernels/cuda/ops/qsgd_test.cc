@@ -1,6 +1,7 @@
 #include "kernels/cuda/ops/qsgd.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/codes.h"
 #include "kernels/cuda/ops/twin_cases.h"
@@ -33,15 +34,25 @@ class QsgdTwinTest : public CudaTest {
       }
       std::vector<uint8_t> codes(n);
       const auto levels = static_cast<float>(code.levels);
-      CodesOfLevels(group, {largest, levels, code.bits}, draws, codes);
+      const auto entry = [&](int c) {
+        if (code.levels > 0) return largest * (static_cast<float>(c) / levels);
+        return c == 0 ? 0.0f : largest * std::ldexp(1.0f, c - 7);
+      };
+      if (code.levels > 0) {
+        CodesOfLevels(group, {largest, levels, code.bits}, draws, codes);
+      } else {
+        std::vector<float> thresholds(7);
+        for (int c = 0; c < 7; ++c) thresholds[c] = 0.5f * entry(c) + 0.5f * entry(c + 1);
+        CodesOfMagnitudes(group, thresholds, code.bits, codes);
+      }
       std::vector<std::byte> packed(PackedBytes(n, code.bits));
       PackBits(codes, code.bits, packed.data());
       coded.numbers.push_back(largest);
       coded.codes.insert(coded.codes.end(), packed.begin(), packed.end());
       const int sign = 1 << (code.bits - 1);
       for (const uint8_t c : codes) {
-        const float entry = largest * (static_cast<float>(c & (sign - 1)) / levels);
-        coded.decoded.push_back((c & sign) != 0 ? -entry : entry);
+        const float magnitude = entry(c & (sign - 1));
+        coded.decoded.push_back((c & sign) != 0 ? -magnitude : magnitude);
       }
     }
     return coded;
@@ -75,7 +86,8 @@ class QsgdTwinTest : public CudaTest {
 };
 
 TEST_F(QsgdTwinTest, PayloadAndResidualEqualTheCpus) {
-  for (const QsgdCode code : {QsgdCode{1, 2, 5}, QsgdCode{7, 4, 99}, QsgdCode{127, 8, 3}}) {
+  for (const QsgdCode code :
+       {QsgdCode{1, 2, 5}, QsgdCode{7, 4, 99}, QsgdCode{127, 8, 3}, QsgdCode{0, 4}}) {
     for (const Kind kind : {Kind::kRandom, Kind::kEqual, Kind::kDenormal}) {
       for (const size_t count : {0, 1, 7, 8, 9, 511, 512, 513, 4097, 20'001}) {
         SCOPED_TRACE(testing::Message() << count << " values in " << code.levels << " levels");

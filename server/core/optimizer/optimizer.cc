@@ -18,14 +18,16 @@ std::unique_ptr<const Optimizer> MakeLion(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeLars(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeLamb(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeAverage(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeSignSgd(const OptimizerSpec& spec);
 
 namespace {
 
 using Factory = std::unique_ptr<const Optimizer> (*)(const OptimizerSpec& spec);
 
 // The optimizer factories, indexed by OptimizerKind.
-constexpr Factory kFactories[] = {MakeSgd,     MakeMomentum, MakeMomentum, MakeAdam, MakeAdamW,
-                                  MakeAdagrad, MakeLion,     MakeLars,     MakeLamb, MakeAverage};
+constexpr Factory kFactories[] = {MakeSgd,   MakeMomentum, MakeMomentum, MakeAdam,
+                                  MakeAdamW, MakeAdagrad,  MakeLion,     MakeLars,
+                                  MakeLamb,  MakeAverage,  MakeSignSgd};
 static_assert(std::size(kFactories) == std::size(kOptimizers));
 
 }  // namespace

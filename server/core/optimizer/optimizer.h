@@ -11,6 +11,7 @@
 //   lars       u       formula of momentum, with a rate per tensor
 //   lamb       m v     formula of adamw, with a rate per tensor
 //   average    -       x = g
+//   sign_sgd   -       x -= rate sign(g)
 //
 // docs/optimizers.md lists the complete formulas; sparse_update.h applies updates that have entries
 // for only a few values. Slots are an optimizer's state per value: flat arrays of the shard's

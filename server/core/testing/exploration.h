@@ -1,29 +1,7 @@
-// Exploration visits every state that a small cluster can reach: two shards, three workers and a
-// few steps, with every order of deliveries and every placement of a bounded number of faults:
+// Exploration visits every state that a small cluster can reach (cluster_transitions.h), with every
+// order of deliveries and every placement of a bounded number of faults. Besides the checks of each
+// transition, it checks that
 //
-//   crash    a worker process ends; later a new process of the worker may join
-//   loss     a message arrives, but the verdict and the answers that it causes are lost
-//   repeat   an earlier push of a worker arrives again, also one of a dead process
-//   expiry   the lease of a living process runs out at one shard
-//   server   the server of shard 0 ends and comes back
-//   stop     a process that waits for parameters leaves, as after SIGTERM
-//   change   a rule event arrives at one shard, at any time, or never
-//
-// In a job with clip_norm, the clip event of a full round arrives at each shard at any time after
-// both shards have finished the round.
-//
-// As long as the server of shard 0 may end, it has an event log: messages wait as records until a
-// commit, which applies them and sends their effects. When the server ends, the commit may be torn:
-// its first records survive without effects, and the others are lost. The processes join the shard
-// again and send their unanswered messages again. Without a further crash, a record that waits for
-// its commit cannot be told from a message that is still in the network, so there is no log.
-//
-// Each process behaves as docs/consistency.md requires of a client. The shards are real
-// (shard_states.h). Besides the checks of ShardStates, an exploration checks that
-//
-//   - every verdict is true: an accepted push is in the shard, a late push is not
-//   - a server that comes back has every push that it has acknowledged
-//   - no process is fenced unless a newer one exists, and no push is stale, early or refused
 //   - from every state, the cluster can finish without another fault and without a new process
 //   - processes that stop leave both shards at the same step, with no gradient that waits for its
 //     update, if no process crashes and no lease runs out
@@ -32,52 +10,22 @@
 #ifndef THINWIRE_SERVER_CORE_TESTING_EXPLORATION_H_
 #define THINWIRE_SERVER_CORE_TESTING_EXPLORATION_H_
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "common/spec/rule.h"
-#include "server/core/effects.h"
-#include "server/core/event.h"
+#include "server/core/testing/cluster_transitions.h"
 #include "server/core/testing/shard_states.h"
 
 namespace thinwire {
 
-inline constexpr uint32_t kExploredShards = 2;
-inline constexpr uint32_t kExploredWorkers = 3;
-
-// The largest number of faults of each kind in one path.
-struct FaultBudget {
-  uint8_t crashes = 0;
-  uint8_t losses = 0;
-  uint8_t repeats = 0;
-  uint8_t expiries = 0;
-  uint16_t servers = 0;
-  uint16_t stops = 0;
-};
-
-struct ExplorationOptions {
-  Rule rule;  // of kExploredWorkers workers
-  uint8_t step_count = 2;
-  FaultBudget faults;
-  // If true, all workers have joined and have the parameters of step 0 at the start.
-  bool joined = false;
-  // Each shard may receive this event once.
-  std::optional<RuleEvent> change;
-  // The job has clip_norm. All factors are 1.
-  bool clips = false;
-  // Breaks a rule on purpose: effects leave the server of shard 0 before the commit of their
-  // record.
-  bool sent_before_commit = false;
-};
-
 class Exploration {
  public:
-  explicit Exploration(const ExplorationOptions& options);
+  explicit Exploration(const ExplorationOptions& options)
+      : stops_(options.faults.stops > 0), transitions_(options) {}
 
   // Visits all states. Returns the first violation, or an empty string.
   std::string Run();
@@ -86,128 +34,29 @@ class Exploration {
   size_t edge_count() const { return edge_count_; }
   // Returns the number of states in which the cluster has finished.
   size_t final_count() const { return final_count_; }
-  const ShardStates& shard_states() const { return shards_; }
+  const ShardStates& shard_states() const { return transitions_.shard_states(); }
 
  private:
-  enum class Phase : uint8_t { kJoining, kReading, kPushing, kLeaving, kOver, kDown };
+  using Cluster = ClusterTransitions::Cluster;
+  using Action = ClusterTransitions::Action;
 
-  // The structs below have no padding, so that the bytes of a Cluster identify it.
-  // An event in eight bytes.
-  struct Message {
-    uint32_t gradients;
-    uint8_t kind;    // 0: no message; otherwise 1 + the kind of the event
-    uint8_t sender;  // incarnation * 4 + worker
-    uint8_t step;
-    uint8_t late_examples;
-  };
-  struct PerShard {
-    uint32_t residual;  // the gradients in the residual
-    uint32_t push;      // the gradients of the push that lacks a verdict
-    Message old;        // a message that may arrive once more
-    uint8_t pushing;    // whether a push lacks a verdict
-    uint8_t push_late;  // the late examples of that push
-    uint8_t late_examples;
-    uint8_t answered;  // 1 + the largest step for which parameters arrived; 0: none
-  };
-  struct Process {
-    std::array<PerShard, kExploredShards> shards;
-    Phase phase;
-    uint8_t incarnation;
-    uint8_t joined;  // a bit for each joined shard
-    uint8_t step;
-    uint8_t late;
-    uint8_t jump;
-    // The largest values in the answers to Joins.
-    uint8_t join_next;
-    uint8_t join_open;  // whether a shard had an open round; then the step ahead is added
-    uint32_t again;     // whether the process must join shard 0 again
-  };
-  struct Cluster {
-    std::array<uint32_t, kExploredShards> shards;   // states of ShardStates, without `records`
-    std::array<Message, kExploredWorkers> records;  // of shard 0, not committed, in order
-    std::array<uint16_t, kExploredShards> changed;  // whether the shard has the rule event
-    uint32_t acknowledged;  // the gradients whose pushes shard 0 has acknowledged before a crash
-    std::array<Process, kExploredWorkers> processes;
-    FaultBudget left;
-
-    bool operator==(const Cluster& other) const;
-  };
   struct ClusterHash {
     size_t operator()(const Cluster& cluster) const;
   };
 
-  struct Action {
-    enum class Kind : uint8_t {
-      kDeliver,
-      kLose,
-      kRepeat,
-      kExpire,
-      kReturn,
-      kOpen,
-      kCrash,
-      kRestart,
-      kStop,
-      kCommit,
-      kChange,
-      kClip,
-      kEndServer
-    };
-    Kind kind = Kind::kDeliver;
-    uint8_t worker = 0;
-    uint8_t shard = 0;  // kEndServer: the number of records that survive
-  };
-
-  Cluster Start();
-  // Returns the actions that are possible in CLUSTER.
-  std::vector<Action> ActionsIn(const Cluster& cluster) const;
-  // Returns whether the clip event of the full round of SHARD may arrive.
-  bool MayClip(const Cluster& cluster, uint32_t shard) const;
-  // Returns whether ACTION is neither a fault nor the start of a process.
-  static bool IsProgress(const Cluster& cluster, const Action& action);
-  Cluster After(Cluster cluster, const Action& action);
-  // Returns the next message of PROCESS for SHARD. `kind` is kOpen if there is none.
-  ExploredEvent MessageOf(const Process& process, uint8_t worker, uint32_t shard) const;
-  static Message ToMessage(const ExploredEvent& event);
-  static ExploredEvent ToEvent(const Message& message);
-  // Returns whether the server of SHARD has a log.
-  static bool HasLog(const Cluster& cluster, uint32_t shard) {
-    return shard == 0 && cluster.left.servers > 0;
-  }
-  static size_t RecordCount(const Cluster& cluster);
-  // Returns whether a message of WORKER waits for a commit at SHARD.
-  static bool WaitsForCommit(const Cluster& cluster, uint8_t worker, uint32_t shard);
-  // Applies EVENT, or appends it to the log.
-  void Arrive(Cluster& cluster, uint32_t shard, const ExploredEvent& event);
-  void Commit(Cluster& cluster);
-  // Applies the first COUNT records without their effects.
-  void Replay(Cluster& cluster, size_t count);
-  void EndServer(Cluster& cluster, size_t surviving_records);
-  void ApplyEvent(Cluster& cluster, uint32_t shard, const ExploredEvent& event, bool lost);
-  void ReceiveVerdict(Cluster& cluster, Process& process, uint32_t shard,
-                      const Judgement& judgement);
-  void ReceiveJoin(Process& process, const JoinAnswer& answer);
-  // Lets PROCESS compute and begin steps until it waits for a message.
-  void Continue(Process& process, uint8_t worker) const;
-  void Crash(Process& process, uint8_t worker) const;
-  // PROCESS needs nothing any more, except messages that may arrive again.
-  static void BeginToLeave(Process& process);
-  static bool IsFinal(const Cluster& cluster);
-  // Returns whether both shards of CLUSTER have the same frontier and no pending gradient.
-  bool EndsAtOneStep(const Cluster& cluster) const;
   uint32_t Visit(const Cluster& cluster, uint32_t from, const Action& action);
   std::string DescribePath(uint32_t state) const;
   // Returns a state from which the cluster cannot finish, or states_.size() if there is none.
   uint32_t FindStuck() const;
 
-  const ExplorationOptions options_;
-  ShardStates shards_;
+  const bool stops_;  // processes may stop
+  ClusterTransitions transitions_;
   std::vector<Cluster> states_;
   std::vector<std::pair<uint32_t, Action>> reached_by_;  // for each state: a way to reach it
   std::unordered_map<Cluster, uint32_t, ClusterHash> numbers_;
   std::vector<std::pair<uint32_t, uint32_t>> progress_;  // (to, from) of actions without fault
   size_t edge_count_ = 0;
   size_t final_count_ = 0;
-  std::string violation_;
 };
 
 }  // namespace thinwire

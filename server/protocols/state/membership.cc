@@ -1,6 +1,7 @@
 #include "server/protocols/state/membership.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -102,7 +103,7 @@ LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Tim
   return returned ? LeaseState::kReturned : LeaseState::kRenewed;
 }
 
-absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, bool finished) {
+absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, Departure departure) {
   Member& member = members_[worker.value];
   if (incarnation < member.incarnation) return Fenced(worker, incarnation, member.incarnation);
   // This server has gone back to a state before the process joined, so the process has left it.
@@ -112,7 +113,8 @@ absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, bool fi
                                                       incarnation.value, " has not joined here"));
   }
   member.left = true;
-  if (evaluator_ == worker) evaluator_finished_ = finished;
+  if (evaluator_ == worker) evaluator_finished_ = departure.finished;
+  member.departure = std::move(departure);
   return absl::OkStatus();
 }
 

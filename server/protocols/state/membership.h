@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,13 @@
 
 namespace thinwire {
 
+// Why a process has left.
+struct Departure {
+  bool finished = false;  // after the last step of the job
+  bool failed = false;    // because of an error
+  std::string diverged;   // the symptom, if the run has diverged
+};
+
 struct Member {
   Incarnation assigned;     // the newest incarnation that server 0 has assigned
   Incarnation incarnation;  // the newest one that joined; 0: never joined
@@ -40,6 +48,7 @@ struct Member {
   bool left = false;
   bool retired = false;              // an operator drains this process: it is told to leave
   std::optional<Step> stops_before;  // this process was asked to stop and begins no later step
+  Departure departure;               // of this process, after it has left; a restart forgets it
 
   bool live() const { return incarnation.value != 0 && !expired && !left; }
 };
@@ -106,8 +115,8 @@ class Membership {
   LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
   // Records that a process has left. May be called repeatedly. Does nothing for a process of an
   // earlier generation that this one does not know. Errors: FailedPrecondition if INCARNATION is not
-  // the worker's newest incarnation. FINISHED: after the last step of the job.
-  absl::Status Leave(WorkerId worker, Incarnation incarnation, bool finished = false);
+  // the worker's newest incarnation.
+  absl::Status Leave(WorkerId worker, Incarnation incarnation, Departure departure = {});
   // Records that an operator drains the newest process of a worker. Later processes of the worker
   // are not affected. Errors: FailedPrecondition if the worker is not live.
   absl::Status Retire(WorkerId worker);

@@ -88,6 +88,16 @@ TEST_F(MembershipTest, AProcessThatLeavesFreesItsNumberAtOnce) {
   EXPECT_EQ(*membership_.Assign(kW, At(1), At(1)).value(), Incarnation{2});
 }
 
+TEST_F(MembershipTest, TheReasonOfALeaveIsKeptUntilTheNextProcess) {
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
+  EXPECT_TRUE(membership_.Leave(kW, {1}, {.failed = true, .diverged = "a symptom"}).ok());
+  EXPECT_TRUE(membership_.of(kW).departure.failed);
+  EXPECT_EQ(membership_.of(kW).departure.diverged, "a symptom");
+  ASSERT_TRUE(membership_.Assign(kW, At(1), At(1)).ok());
+  EXPECT_FALSE(membership_.of(kW).departure.failed);
+  EXPECT_EQ(membership_.of(kW).departure.diverged, "");
+}
+
 TEST_F(MembershipTest, OnlyTheDrainedProcessIsRetired) {
   EXPECT_EQ(membership_.Retire(kW).message(),
             "worker 1: not live (expected a live worker, got one that never joined)");
@@ -143,7 +153,7 @@ TEST_F(MembershipTest, TheEvaluatorStaysUntilItIsLostOrLeavesBeforeTheLastStep) 
   EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{0});
   ASSERT_TRUE(membership_.Leave(WorkerId{0}, {1}).ok());
   EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{1});
-  ASSERT_TRUE(membership_.Leave(WorkerId{1}, {1}, /*finished=*/true).ok());
+  ASSERT_TRUE(membership_.Leave(WorkerId{1}, {1}, {.finished = true}).ok());
   EXPECT_EQ(membership_.AppointEvaluator(), WorkerId{1}) << "its test is the result of the job";
 }
 

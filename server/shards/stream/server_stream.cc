@@ -35,11 +35,11 @@ void SerialExecutor::Run(absl::AnyInvocable<void()> work) {
 }
 
 ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,
-                           std::function<void(uint64_t)> count_parameters)
+                           std::function<void(uint64_t, uint64_t)> count_sent)
     : link_(std::move(link)),
       generation_(generation),
       epoch_(epoch),
-      count_parameters_(std::move(count_parameters)) {}
+      count_sent_(std::move(count_sent)) {}
 
 void ServerStream::AddVerdict(const VerdictEntry& verdict) {
   serial_.Run([this, verdict] {
@@ -99,15 +99,39 @@ void ServerStream::End(absl::Status status) {
   });
 }
 
+bool ServerStream::TakeTurn(Turn ServerStream::*turn,
+                            const std::function<void(absl::AnyInvocable<void()>)>& await) {
+  if (await == nullptr) return true;
+  if (this->*turn == Turn::kHeld) {
+    this->*turn = Turn::kNone;
+    return true;
+  }
+  if (std::exchange(this->*turn, Turn::kAwaited) == Turn::kNone) {
+    await([weak = weak_from_this(), turn] {
+      const std::shared_ptr<ServerStream> stream = weak.lock();
+      if (stream == nullptr) return;
+      stream->serial_.Run([self = stream.get(), turn] {
+        self->*turn = Turn::kHeld;
+        self->Advance();
+      });
+    });
+  }
+  return false;
+}
+
 void ServerStream::Advance() {
   if (finished_) return;
-  if (!writing_ && !outbox_.empty()) WriteNext();
-  if (ending_ && !writing_) {
+  // The message is made when it may begin, so that it has the newest parameters.
+  if (!writing_ && !outbox_.empty() && TakeTurn(&ServerStream::write_turn_, link_.await_write)) {
+    WriteNext();
+  }
+  if (ending_ && !writing_ && outbox_.empty()) {
     finished_ = true;
     link_.finish(end_);
     return;
   }
-  if (!ending_ && read_wanted_ && outbox_.entry_count() < kFullOutbox) {
+  if (!ending_ && read_wanted_ && outbox_.entry_count() < kFullOutbox &&
+      TakeTurn(&ServerStream::read_turn_, link_.await_read)) {
     read_wanted_ = false;
     link_.read();
   }
@@ -119,9 +143,10 @@ void ServerStream::WriteNext() {
   frame.epoch = epoch_;
   uint64_t payload_bytes = 0;
   for (const ParametersEntry& entry : frame.parameters) payload_bytes += entry.payload.size();
-  count_parameters_(payload_bytes);
+  const ByteChain message = WriteFrame(frame);
+  count_sent_(message.size(), payload_bytes);
   writing_ = true;
-  link_.write(WriteFrame(frame));
+  link_.write(message);
 }
 
 }  // namespace thinwire

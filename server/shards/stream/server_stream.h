@@ -52,18 +52,22 @@ struct StreamLink {
   std::function<void()> read;                       // requests one more frame
   std::function<void(const ByteChain&)> write;      // starts a write, which ends with OnWritten
   std::function<void(const absl::Status&)> finish;  // ends the stream; called last
+  // Call their argument, on another thread, when the bandwidth limit of the process permits a
+  // further message. Null: no limit. The first message of a stream in each direction does not wait.
+  std::function<void(absl::AnyInvocable<void()>)> await_write = nullptr;
+  std::function<void(absl::AnyInvocable<void()>)> await_read = nullptr;
   // Returns OK if the peer may act as this process of a worker. Called for each message.
   std::function<absl::Status(WorkerId, Incarnation)> check_sender = [](WorkerId, Incarnation) {
     return absl::OkStatus();
   };
 };
 
-class ServerStream {
+class ServerStream : public std::enable_shared_from_this<ServerStream> {
  public:
-  // COUNT_PARAMETERS is called for each message, on any thread, with the number of payload bytes of
-  // the message's parameters.
+  // COUNT_SENT is called for each message, on any thread, with its size and the number of payload
+  // bytes of its parameters.
   ServerStream(StreamLink link, Generation generation, Epoch epoch,
-               std::function<void(uint64_t)> count_parameters);
+               std::function<void(uint64_t, uint64_t)> count_sent);
 
   void AddVerdict(const VerdictEntry& verdict);
   // Adds the answer to a read; StreamOutbox::AddAnswer explains the arguments.
@@ -87,17 +91,27 @@ class ServerStream {
   void End(absl::Status status);
 
  private:
-  // Advance, WriteNext and all members after serial_ are used only by functions that serial_ runs.
+  // Whether the bandwidth limit permits a message.
+  enum class Turn { kNone, kAwaited, kHeld };
+
+  // Uses the turn, if it is held. Otherwise awaits it with AWAIT, and then calls Advance. Returns
+  // whether a message may begin.
+  bool TakeTurn(Turn ServerStream::*turn,
+                const std::function<void(absl::AnyInvocable<void()>)>& await);
+  // TakeTurn, Advance, WriteNext and all members after serial_ are used only by functions that
+  // serial_ runs.
   void Advance();
   void WriteNext();
 
   const StreamLink link_;
   const Generation generation_;
   const Epoch epoch_;
-  const std::function<void(uint64_t)> count_parameters_;
+  const std::function<void(uint64_t, uint64_t)> count_sent_;
 
   SerialExecutor serial_;
   StreamOutbox outbox_;
+  Turn write_turn_ = Turn::kHeld;
+  Turn read_turn_ = Turn::kHeld;
   bool writing_ = false;
   bool read_wanted_ = false;
   bool ending_ = false;

@@ -14,14 +14,45 @@ struct Wire {
   int reads = 0;
   std::vector<ServerFrame> frames;
   std::optional<absl::Status> end;
+  uint64_t written_bytes = 0;
+  uint64_t sent_bytes = 0;  // as the stream counts them
   uint64_t parameter_bytes = 0;
+  // The turns that a stream of OpenLimited awaits, of writes and of reads.
+  std::vector<absl::AnyInvocable<void()>> writes_awaited;
+  std::vector<absl::AnyInvocable<void()>> reads_awaited;
 
-  std::shared_ptr<ServerStream> Open() {
-    return std::make_shared<ServerStream>(
-        StreamLink{[this] { ++reads; },
-                   [this](const ByteChain& bytes) { frames.push_back(*ParseServerFrame(bytes)); },
-                   [this](const absl::Status& status) { end = status; }},
-        Generation{3}, Epoch{4}, [this](uint64_t bytes) { parameter_bytes += bytes; });
+  StreamLink Link() {
+    return {.read = [this] { ++reads; },
+            .write =
+                [this](const ByteChain& bytes) {
+                  written_bytes += bytes.size();
+                  frames.push_back(*ParseServerFrame(bytes));
+                },
+            .finish = [this](const absl::Status& status) { end = status; }};
+  }
+  std::shared_ptr<ServerStream> Open(StreamLink link) {
+    return std::make_shared<ServerStream>(std::move(link), Generation{3}, Epoch{4},
+                                          [this](uint64_t sent, uint64_t payload) {
+                                            sent_bytes += sent;
+                                            parameter_bytes += payload;
+                                          });
+  }
+  std::shared_ptr<ServerStream> Open() { return Open(Link()); }
+  std::shared_ptr<ServerStream> OpenLimited() {
+    StreamLink link = Link();
+    link.await_write = [this](absl::AnyInvocable<void()> task) {
+      writes_awaited.push_back(std::move(task));
+    };
+    link.await_read = [this](absl::AnyInvocable<void()> task) {
+      reads_awaited.push_back(std::move(task));
+    };
+    return Open(std::move(link));
+  }
+  // Gives the last awaited turn.
+  static void Give(std::vector<absl::AnyInvocable<void()>>& awaited) {
+    absl::AnyInvocable<void()> task = std::move(awaited.back());
+    awaited.pop_back();
+    task();
   }
 };
 
@@ -116,6 +147,76 @@ TEST(ServerStreamTest, CountsAnswersWhenTheyAreWritten) {
   EXPECT_EQ(wire.parameter_bytes, 0u);
   stream->OnWritten(true);
   EXPECT_EQ(wire.parameter_bytes, 100u);
+}
+
+TEST(ServerStreamTest, CountsTheBytesOfMessages) {
+  Wire wire;
+  const auto stream = wire.Open();
+  stream->AddVerdict(OfShard(1));
+  stream->AddVerdict(OfShard(2));
+  stream->OnWritten(true);
+  ASSERT_EQ(wire.frames.size(), 2u);
+  EXPECT_EQ(wire.sent_bytes, wire.written_bytes);
+}
+
+TEST(ServerStreamTest, AMessageAfterTheFirstIsMadeInItsTurn) {
+  Wire wire;
+  const auto stream = wire.OpenLimited();
+  stream->AddVerdict(OfShard(1));
+  EXPECT_EQ(wire.frames.size(), 1u) << "the first message does not wait";
+  stream->OnWritten(true);
+  stream->AddVerdict(OfShard(2));
+  stream->AddVerdict(OfShard(3));
+  EXPECT_EQ(wire.frames.size(), 1u);
+  ASSERT_EQ(wire.writes_awaited.size(), 1u) << "one turn at a time";
+  wire.Give(wire.writes_awaited);
+  ASSERT_EQ(wire.frames.size(), 2u);
+  EXPECT_EQ(wire.frames[1].verdicts.size(), 2u) << "with the entries of the time of its turn";
+  stream->OnWritten(true);
+  EXPECT_TRUE(wire.writes_awaited.empty()) << "a stream without entries awaits no turn";
+}
+
+TEST(ServerStreamTest, AFrameAfterTheFirstIsRequestedInItsTurn) {
+  Wire wire;
+  const auto stream = wire.OpenLimited();
+  stream->AllowRead();
+  EXPECT_EQ(wire.reads, 1);
+  stream->AllowRead();
+  EXPECT_EQ(wire.reads, 1);
+  ASSERT_EQ(wire.reads_awaited.size(), 1u);
+  wire.Give(wire.reads_awaited);
+  EXPECT_EQ(wire.reads, 2);
+}
+
+TEST(ServerStreamTest, EndAfterFlushAwaitsTurns) {
+  Wire wire;
+  const auto stream = wire.OpenLimited();
+  stream->AddVerdict(OfShard(1));
+  stream->OnWritten(true);
+  stream->AddVerdict(OfShard(2));
+  stream->EndAfterFlush(absl::OkStatus());
+  EXPECT_FALSE(wire.end.has_value());
+  wire.Give(wire.writes_awaited);
+  stream->OnWritten(true);
+  EXPECT_EQ(wire.end, absl::OkStatus());
+  EXPECT_EQ(wire.frames.size(), 2u);
+}
+
+TEST(ServerStreamTest, EndDoesNotAwaitATurn) {
+  Wire wire;
+  auto stream = wire.OpenLimited();
+  stream->AddVerdict(OfShard(1));
+  stream->OnWritten(true);
+  stream->AddVerdict(OfShard(2));
+  stream->AllowRead();
+  stream->AllowRead();
+  stream->End(absl::CancelledError("gone"));
+  EXPECT_EQ(wire.end, absl::CancelledError("gone"));
+  wire.Give(wire.writes_awaited);
+  stream.reset();
+  wire.Give(wire.reads_awaited);
+  EXPECT_EQ(wire.frames.size(), 1u);
+  EXPECT_EQ(wire.reads, 1);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ constexpr WorkerId kW{1};
 std::shared_ptr<ServerStream> StreamInto(std::optional<absl::Status>& end) {
   return std::make_shared<ServerStream>(
       StreamLink{[] {}, [](const ByteChain&) {}, [&end](const absl::Status& s) { end = s; }},
-      Generation{1}, Epoch{1}, [](uint64_t) {});
+      Generation{1}, Epoch{1}, [](uint64_t, uint64_t) {});
 }
 
 TEST(StreamTableTest, AProcessMustHaveJoined) {

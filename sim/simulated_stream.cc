@@ -1,4 +1,4 @@
-#include "sim/stream.h"
+#include "sim/simulated_stream.h"
 
 #include <utility>
 
@@ -22,7 +22,7 @@ std::function<absl::Duration(const ByteChain&)> ByBytes(
 
 }  // namespace
 
-Stream::Stream(Wires& wires, StreamSetting setting, StreamObserver& observer)
+SimulatedStream::SimulatedStream(Wires& wires, StreamSetting setting, StreamObserver& observer)
     : wires_(wires),
       setting_(std::move(setting)),
       observer_(&observer),
@@ -44,20 +44,20 @@ Stream::Stream(Wires& wires, StreamSetting setting, StreamObserver& observer)
             .arrived = {},
             .reads = 1} {}
 
-void Stream::Open() {
+void SimulatedStream::Open() {
   Later(wires_.Latency(up_.from, up_.to), [this] { Arrive(); });
 }
 
-void Stream::Write(const ByteChain& frame) { Write(up_, frame); }
+void SimulatedStream::Write(const ByteChain& frame) { Write(up_, frame); }
 
-void Stream::ReadNext() { Read(down_); }
+void SimulatedStream::ReadNext() { Read(down_); }
 
-void Stream::CloseByWorker() {
+void SimulatedStream::CloseByWorker() {
   observer_ = nullptr;
   wires_.Send(up_.from, up_.to, 0, Bind([this] { LoseWorker(); }));
 }
 
-void Stream::Break() {
+void SimulatedStream::Break() {
   if (std::exchange(broken_, true)) return;
   EndWrite(down_);
   wires_.time().After(absl::ZeroDuration(), [self = shared_from_this()] {
@@ -66,22 +66,22 @@ void Stream::Break() {
   });
 }
 
-void Stream::EndProcess() {
+void SimulatedStream::EndProcess() {
   Break();
   session_.reset();
 }
 
-Executor::Task Stream::Bind(Executor::Task task) {
+Executor::Task SimulatedStream::Bind(Executor::Task task) {
   return [self = shared_from_this(), task = std::move(task)]() mutable {
     if (!self->broken_) task();
   };
 }
 
-void Stream::Later(absl::Duration delay, Executor::Task task) {
+void SimulatedStream::Later(absl::Duration delay, Executor::Task task) {
   wires_.time().After(delay, Bind(std::move(task)));
 }
 
-void Stream::Arrive() {
+void SimulatedStream::Arrive() {
   Job* const job = setting_.reach();
   if (job == nullptr) {
     broken_ = true;
@@ -98,7 +98,7 @@ void Stream::Arrive() {
   session_->Start();
 }
 
-void Stream::Write(Direction& direction, const ByteChain& frame) {
+void SimulatedStream::Write(Direction& direction, const ByteChain& frame) {
   const absl::Duration cost = direction.send_cost(frame);
   direction.writes = true;
   direction.bytes_under_way += frame.size();
@@ -107,7 +107,7 @@ void Stream::Write(Direction& direction, const ByteChain& frame) {
   EndWrite(direction);
 }
 
-void Stream::Send(Direction& direction, const ByteChain& frame) {
+void SimulatedStream::Send(Direction& direction, const ByteChain& frame) {
   wires_.Count(direction.to_server, frame.size());
   wires_.Send(
       direction.from, direction.to, frame.size(), [self = shared_from_this(), &direction, frame] {
@@ -121,7 +121,7 @@ void Stream::Send(Direction& direction, const ByteChain& frame) {
       });
 }
 
-void Stream::EndWrite(Direction& direction) {
+void SimulatedStream::EndWrite(Direction& direction) {
   if (!direction.writes) return;
   const bool taken = direction.bytes_under_way < wires_.buffer_bytes();
   if (direction.to_server) {
@@ -139,12 +139,12 @@ void Stream::EndWrite(Direction& direction) {
   });
 }
 
-void Stream::Read(Direction& direction) {
+void SimulatedStream::Read(Direction& direction) {
   ++direction.reads;
   Later(absl::ZeroDuration(), [this, &direction] { Deliver(direction); });
 }
 
-void Stream::Deliver(Direction& direction) {
+void SimulatedStream::Deliver(Direction& direction) {
   if (direction.to_server) {
     DeliverToServer();
   } else {
@@ -152,7 +152,7 @@ void Stream::Deliver(Direction& direction) {
   }
 }
 
-void Stream::DeliverToServer() {
+void SimulatedStream::DeliverToServer() {
   while (session_ != nullptr && up_.reads > 0 && !up_.arrived.empty()) {
     const ByteChain frame = std::move(up_.arrived.front());
     up_.arrived.pop_front();
@@ -162,7 +162,7 @@ void Stream::DeliverToServer() {
   }
 }
 
-void Stream::DeliverToWorker() {
+void SimulatedStream::DeliverToWorker() {
   while (observer_ != nullptr && down_.reads > 0 && !down_.arrived.empty()) {
     ByteChain frame = std::move(down_.arrived.front());
     down_.arrived.pop_front();
@@ -174,7 +174,7 @@ void Stream::DeliverToWorker() {
   if (down_.arrived.empty() && end_.has_value()) CloseAtWorker(*end_);
 }
 
-void Stream::FinishByServer(const absl::Status& status) {
+void SimulatedStream::FinishByServer(const absl::Status& status) {
   // The session calls this function.
   wires_.time().After(absl::ZeroDuration(),
                       [self = shared_from_this()] { self->session_.reset(); });
@@ -187,14 +187,14 @@ void Stream::FinishByServer(const absl::Status& status) {
   });
 }
 
-void Stream::CloseAtWorker(const absl::Status& status) {
+void SimulatedStream::CloseAtWorker(const absl::Status& status) {
   broken_ = true;
   if (StreamObserver* const observer = std::exchange(observer_, nullptr)) {
     observer->OnClosed(status);
   }
 }
 
-void Stream::LoseWorker() {
+void SimulatedStream::LoseWorker() {
   if (session_ != nullptr) session_->OnBroken();
 }
 

@@ -1,11 +1,12 @@
-// Stream: the stream between a worker and a server of a simulated cluster, with both of its ends.
+// SimulatedStream is the stream between a worker and a server of a simulated cluster, with both of
+// its ends.
 //
-//   StreamObserver of the client core  <- down -  Stream  - up ->  Session of the job
+//   StreamObserver of the client core  <- down -  SimulatedStream  - up ->  Session of the job
 //
 // The bytes of each direction arrive in order or not at all. If a stream breaks, the frames under
 // way are lost.
-#ifndef THINWIRE_SIM_STREAM_H_
-#define THINWIRE_SIM_STREAM_H_
+#ifndef THINWIRE_SIM_SIMULATED_STREAM_H_
+#define THINWIRE_SIM_SIMULATED_STREAM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -39,10 +40,10 @@ struct StreamSetting {
 };
 
 // Not thread-safe. The events of the virtual time share ownership of a stream.
-class Stream final : public std::enable_shared_from_this<Stream> {
+class SimulatedStream final : public std::enable_shared_from_this<SimulatedStream> {
  public:
   // WIRES must outlive the stream, OBSERVER the call of CloseByWorker().
-  Stream(Wires& wires, StreamSetting setting, StreamObserver& observer);
+  SimulatedStream(Wires& wires, StreamSetting setting, StreamObserver& observer);
 
   WorkerId worker() const { return setting_.worker; }
   ServerId server() const { return setting_.server; }
@@ -102,4 +103,4 @@ class Stream final : public std::enable_shared_from_this<Stream> {
 
 }  // namespace thinwire::sim
 
-#endif  // THINWIRE_SIM_STREAM_H_
+#endif  // THINWIRE_SIM_SIMULATED_STREAM_H_

@@ -1,4 +1,4 @@
-#include "experiments/efficiency/shard_bytes.h"
+#include "experiments/efficiency/payload_bytes.h"
 
 #include <memory>
 #include <optional>
@@ -59,13 +59,13 @@ CodecSpec PushCodec(Compressor compressor, double density) {
 
 }  // namespace
 
-ShardBytes MeasureShardBytes(Compressor compressor, uint64_t values, uint32_t workers,
-                             double density) {
+PayloadBytes MeasurePayloadBytes(Compressor compressor, uint64_t values, uint32_t workers,
+                                 double density) {
   const bool sparse = compressor == Compressor::kTopK || compressor == Compressor::kGtopk;
   const CodecSpec spec = PushCodec(compressor, density);
   // The specs above are valid.
   const std::unique_ptr<const Codec> codec = MakeCodec(spec).value();
-  ShardBytes bytes;
+  PayloadBytes bytes;
   std::vector<float> sum(values, 0.0f);
   for (uint32_t worker = 0; worker < workers; ++worker) {
     const CheckedPayload push = Encoded(*codec, NormalValues(values, worker));

@@ -1,0 +1,70 @@
+#include "server/core/rounds.h"
+
+#include <algorithm>
+
+namespace thinwire {
+
+void Rounds::Close(uint32_t quorum, bool last_departed, Effects& effects) {
+  WorkerTable& workers = parts_.workers;
+  Accumulator& accumulator = parts_.accumulator;
+  accumulator.FoldInOrder([&workers](WorkerId worker) { return workers.MayPushFrontier(worker); });
+  // Every live worker has finished the rounds below `finished`. If no worker is live any more, the
+  // rounds that any worker has finished close, so that the result does not depend on the order in
+  // which the workers depart.
+  std::optional<Step> finished =
+      last_departed ? std::optional(workers.LargestNext()) : workers.SmallestLiveNext();
+  if (full_until_.has_value()) {
+    // A worker that becomes live meanwhile does not reopen a round.
+    full_until_ = std::max(*full_until_, finished.value_or(Step{}));
+    if (!clip_factor_.has_value()) return;
+    finished = full_until_;
+  }
+  for (;;) {
+    const bool all = finished.has_value() && *finished > workers.frontier();
+    const bool has_gradients = accumulator.count() > 0;
+    if (!all && !(has_gradients && accumulator.count() >= quorum)) return;
+    if (has_gradients && options_.clips && !clip_factor_.has_value()) {
+      const Step next = StepsAfter(workers.frontier(), 1);
+      return Fill(std::max(next, finished.value_or(next)), effects);
+    }
+    if (has_gradients) {
+      CloseOne(quorum, effects);
+    } else {
+      // A worker may request a step that is any number of rounds ahead. Therefore one iteration of
+      // this loop closes all consecutive rounds without gradients; one iteration per round could
+      // take too long.
+      effects.rounds.push_back({Step{finished->value - 1}, {}});
+      if (options_.holds_average) parts_.store.Clear();
+      workers.MoveFrontier(*finished);
+    }
+  }
+}
+
+void Rounds::CloseOne(uint32_t quorum, Effects& effects) {
+  WorkerTable& workers = parts_.workers;
+  Accumulator& accumulator = parts_.accumulator;
+  effects.rounds.push_back({workers.frontier(), accumulator.Contributors()});
+  // The closing round accepts no more pushes. Gradients that were held to be folded in the order of
+  // the worker numbers can therefore all be folded now.
+  accumulator.FoldInOrder([](WorkerId) { return false; });
+  if (MeasuresNoise(quorum)) noise_.Close(accumulator);
+  parts_.store.Apply(accumulator, clip_factor_.value_or(1));
+  clip_factor_.reset();
+  full_until_.reset();
+  workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
+}
+
+void Rounds::Fill(Step until, Effects& effects) {
+  full_until_ = until;
+  parts_.accumulator.FoldInOrder([](WorkerId) { return false; });
+  // The norm of the sum has the same bits for every order of arrival; that of a gradient that is
+  // still encoded is added up in another order.
+  parts_.accumulator.FoldSingle();
+  effects.full_round = FullRound{parts_.workers.frontier(), parts_.accumulator.SquaredNormOfMean()};
+}
+
+void Rounds::Clip(const ClipEvent& event) {
+  if (full() && event.step == parts_.workers.frontier()) clip_factor_ = event.factor;
+}
+
+}  // namespace thinwire
