@@ -95,7 +95,7 @@ absl::StatusOr<StartAndEnd> RoundTripsOfStartAndEnd(const std::vector<std::strin
   const absl::Time judged = absl::Now();
   ASSIGN_OR_RETURN(const WorkerId evaluator, client->members().Evaluator());
   if (evaluator != options.worker) return absl::InternalError("worker 0 is not the evaluator");
-  RETURN_IF_ERROR(client->Leave(/*finished=*/true));
+  RETURN_IF_ERROR(client->Leave({.finished = true}));
   RETURN_IF_ERROR(client->masters().Read().status());
   const absl::Duration round_trip = 2 * kLatency;
   return StartAndEnd{.start = absl::FDivDuration(ready - begin, round_trip),
