@@ -103,8 +103,8 @@ TEST(JobTextTest, AnEnumListsItsValuesAndTheNearest) {
 
 TEST(JobTextTest, EveryEnumSuggestsTheNearestName) {
   EXPECT_THAT(SyntaxError("optimization { optimizer: adma }"),
-              HasSubstr("lars, lamb, average, got adma; did you mean adam?"));
-  EXPECT_THAT(SyntaxError("optimization { optimizer: tiger }"), HasSubstr("average, got tiger)"));
+              HasSubstr("lars, lamb, average, sign_sgd, got adma; did you mean adam?"));
+  EXPECT_THAT(SyntaxError("optimization { optimizer: tiger }"), HasSubstr("sign_sgd, got tiger)"));
   EXPECT_THAT(SyntaxError("optimization { schedule: cosin }"), HasSubstr("did you mean cosine?"));
   EXPECT_THAT(SyntaxError("task { model: resnet2 }"), HasSubstr("did you mean resnet20?"));
   EXPECT_THAT(SyntaxError("task { dataset: cifar }"), HasSubstr("fashion_mnist, cifar10"));

@@ -208,7 +208,7 @@ TEST(ReportTest, TheNoiseIsMeasuredAndFollowsFromTheSettings) {
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("noise scale")));
   result.totals->noise = {.variance = 6000, .squared_gradient = 2};
   EXPECT_EQ(ReportJson(result)["noise_scale"], 3000);
-  EXPECT_THAT(ReportTable(result), HasSubstr("noise scale              3e+03 examples\n"));
+  EXPECT_THAT(ReportTable(result), HasSubstr("noise scale              3,000 examples\n"));
 
   WorkerEvent joined;
   joined.mutable_joined()->set_planned_steps(200);

@@ -12,7 +12,7 @@ Problems LocalStepsSpec::Validate() const {
   problems.RequireFloat("local_learning_rate", learning_rate);
   problems.RequireDecay("local_momentum", momentum);
   problems.RequireFloat("local_weight_decay", weight_decay);
-  problems.RequireInteger("fragments", fragments, 1, count);
+  if (count >= 1) problems.RequireInteger("fragments", fragments, 1, count);
   // The exchange of a fragment ends before that of the next one begins.
   if (fragments >= 1 && fragments <= count) {
     problems.RequireInteger("overlap_steps", overlap, 0, count / fragments - 1);

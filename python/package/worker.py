@@ -39,10 +39,10 @@ def _leave(client: _client.Client, servers: hosting.HostedServers | None) -> Non
                 client.save_state()
             except Error as error:  # such as a full disk: the other workers need not wait for the lease
                 print(f"thinwire: state not saved: {error}", file=sys.stderr)
-            error = sys.exc_info()[1] or getattr(sys, "last_value", None)
-            diverged = str(error) if isinstance(error, DivergedError) else ""
+            cause = sys.exc_info()[1] or getattr(sys, "last_value", None)
+            diverged = str(cause) if isinstance(cause, DivergedError) else ""
             asked = job.stop_requested() or client.retired
-            client.leave(finished=error is None and not asked, failed=isinstance(error, Exception), diverged=diverged)
+            client.leave(finished=cause is None and not asked, failed=isinstance(cause, Exception), diverged=diverged)
             left = True
     except Error as error:
         print(f"thinwire: {error}", file=sys.stderr)

@@ -43,6 +43,7 @@ def every_setting():
     for values in ("fp32", "int8", "qsgd"):
         yield "randomk", codecs.Settings(density=0.05, topk_values=values)
         yield "powersgd", codecs.Settings(topk_values=values)
+        yield "dct_topk", codecs.Settings(density=0.05, topk_values=values)
     yield "onebit", codecs.Settings(onebit_group=64)
     yield "qsgd", codecs.Settings(qsgd_levels=127)
 

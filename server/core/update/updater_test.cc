@@ -212,7 +212,7 @@ TEST(UpdaterTest, TheAverageIsThatOfAPlainLoop) {
       }
     }
   }
-  EXPECT_EQ(compared_count, (8 * 4 + 2 * 2) * kValues);
+  EXPECT_EQ(compared_count, (9 * 4 + 2 * 2) * kValues);
 }
 
 TEST(UpdaterTest, AnAverageDoesNotChangeTheMasters) {
