@@ -2,14 +2,18 @@
 """Trains thinwire's model `cnn` in PyTorch, as one of the processes of bench/versus_ddp.sh.
 
 The gradients are averaged by DistributedDataParallel, with one of its hooks or that of thinwire (GradientAverage), or thinwire's
-servers update the parameters (DistributedOptimizer); both read the job file in THINWIRE_CONFIG.
+servers update the parameters (DistributedOptimizer); both read the job file in THINWIRE_CONFIG. With the method diloco, each process
+takes local steps of plain gradient descent, and torchft's DiLoCo averages their differences and applies Nesterov's momentum.
 
 Initial values, the order of the examples, the batches, the schedule and the optimizer are those of thinwire
 (worker/models/layers.cc, worker/batches/sampler.cc, server/core/optimizer): both systems see the same numbers. Rank 0 prints one
-JSON line per epoch and one at the end. Seconds exclude the tests and begin when all processes are connected.
+JSON line per epoch and one at the end. Seconds exclude the tests and begin when all processes are connected; torchft's processes
+connect in their first exchange.
 """
 
 import argparse
+import contextlib
+import datetime
 import gzip
 import json
 import math
@@ -25,7 +29,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn import functional
 
 MASK = (1 << 64) - 1
-METHODS = ("ddp", "ddp_fp16", "ddp_powersgd_1", "ddp_powersgd_2", "hook", "python")
+METHODS = ("ddp", "ddp_fp16", "ddp_powersgd_1", "ddp_powersgd_2", "diloco", "hook", "python")
 
 
 class Mt19937_64:
@@ -161,45 +165,74 @@ def distributed(model, args, steps):
     return parallel, torch.optim.SGD(parallel.parameters(), lr=args.learning_rate, momentum=args.momentum)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rank", type=int, required=True)
-    parser.add_argument("--workers", type=int, required=True)
-    parser.add_argument("--address", required=True, help="HOST:PORT of rank 0")
-    parser.add_argument("--method", choices=METHODS, default="ddp")
-    parser.add_argument("--data_dir", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--batch_size", type=int, default=32)
-    parser.add_argument("--train_examples", type=int, default=60000)
-    parser.add_argument("--learning_rate", type=float, default=0.05)
-    parser.add_argument("--momentum", type=float, default=0.9)
-    args = parser.parse_args()
+@contextlib.contextmanager
+def diloco(model, args):
+    """Yields the optimizer of the local steps. After every --local_steps / --fragments of its steps, a fragment is exchanged."""
+    import torchft
+    from torchft.coordination import LighthouseServer
+    from torchft.local_sgd import DiLoCo
 
-    torch.set_num_threads(1)
-    torch.manual_seed(args.seed)
-    images, labels = read_part(args.data_dir, "train")
-    test_images, test_labels = read_part(args.data_dir, "t10k")
-    count = min(args.train_examples, len(labels))
-    model = Cnn(args.seed)
-    orders = [permutation(args.seed, epoch, count) for epoch in range(args.epochs)]
-    torch.distributed.init_process_group(
-        "gloo", init_method="tcp://" + args.address, rank=args.rank, world_size=args.workers
+    lead, port = args.address.rsplit(":", 1)
+    port = int(port) + 1
+    lighthouse = LighthouseServer(bind=f"0.0.0.0:{port}", min_replicas=args.workers) if args.rank == 0 else None
+    store = torch.distributed.TCPStore(args.host, 0, is_master=True, wait_for_workers=False)
+    patience = datetime.timedelta(seconds=300)
+    inner = torch.optim.SGD(model.parameters(), lr=args.learning_rate)
+    manager = torchft.Manager(
+        pg=torchft.ProcessGroupGloo(timeout=patience),
+        load_state_dict=None,
+        state_dict=None,
+        min_replica_size=args.workers,
+        use_async_quorum=False,
+        timeout=patience,
+        quorum_timeout=patience,
+        rank=0,
+        world_size=1,
+        store_addr=args.host,
+        store_port=store.port,
+        lighthouse_addr=f"http://{lead}:{port}",
+        replica_id=f"worker_{args.rank}",
+        hostname=args.host,
+        init_sync=False,  # all processes have the same initial values
     )
-    planned = count * args.epochs
-    steps = math.ceil(math.ceil(count / args.workers) / args.batch_size)
-    parallel, optimizer = distributed(model, args, steps * args.epochs)
-    torch.distributed.barrier()
+    # Fragments are modules. Nearly all values are in dense1, so no division into modules is even.
+    small = torch.nn.ModuleList([model.conv1, model.conv2, model.dense2])
+    fragments = {1: [model], 2: [small, model.dense1]}[args.fragments]
+    rates = {"lr": args.outer_learning_rate, "momentum": args.momentum, "nesterov": True}
+    try:
+        with DiLoCo(
+            manager,
+            fragments,
+            inner,
+            [torch.optim.SGD(fragment.parameters(), **rates) for fragment in fragments],
+            sync_every=args.local_steps,
+            pin_memory=False,
+            fragment_sync_delay=args.overlap_steps,
+            fragment_update_alpha=0.5 if args.overlap_steps else 0.0,
+        ):
+            yield inner
+    finally:
+        torch.distributed.barrier()
+        manager.shutdown(wait=False)
+        if lighthouse is not None:
+            lighthouse.shutdown()
 
+
+def train(args, model, parallel, optimizer, orders, images, labels, test_images, test_labels):
+    """Trains PARALLEL, which has the parameters of MODEL, once with each order of ORDERS, and prints the results."""
+    count = len(orders[0])
+    planned = count * len(orders)
+    steps = math.ceil(math.ceil(count / args.workers) / args.batch_size)
     examples, seconds, durations = 0, 0.0, []
     for epoch, order in enumerate(orders):
         for step in range(steps):
             begin = time.monotonic()
             taken = order[step * args.batch_size * args.workers :][: args.batch_size * args.workers]
             own = taken[args.rank :: args.workers]
-            rate = args.learning_rate * (1 + math.cos(math.pi * examples / planned)) / 2
-            for group in optimizer.param_groups:
-                group["lr"] = rate
+            if args.method != "diloco":  # the rate of local steps is constant
+                rate = args.learning_rate * (1 + math.cos(math.pi * examples / planned)) / 2
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
             optimizer.zero_grad()
             loss = functional.cross_entropy(
                 parallel(torch.from_numpy(images[own])), torch.from_numpy(labels[own])
@@ -215,6 +248,46 @@ def main():
         torch.distributed.barrier()
     if args.rank == 0:
         print(json.dumps({"median_step_seconds": statistics.median(durations), "seconds": seconds}), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--address", required=True, help="HOST:PORT of rank 0")
+    parser.add_argument("--method", choices=METHODS, default="ddp")
+    parser.add_argument("--data_dir", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--train_examples", type=int, default=60000)
+    parser.add_argument("--learning_rate", type=float, default=0.05)
+    parser.add_argument("--momentum", type=float, default=0.9)
+    parser.add_argument("--host", help="the address of this process; method diloco")
+    parser.add_argument("--local_steps", type=int, default=1)
+    parser.add_argument("--fragments", type=int, default=1, choices=(1, 2))
+    parser.add_argument("--overlap_steps", type=int, default=0)
+    parser.add_argument("--outer_learning_rate", type=float, default=0.7)
+    args = parser.parse_args()
+
+    torch.set_num_threads(1)
+    torch.manual_seed(args.seed)
+    images, labels = read_part(args.data_dir, "train")
+    test_images, test_labels = read_part(args.data_dir, "t10k")
+    count = min(args.train_examples, len(labels))
+    model = Cnn(args.seed)
+    orders = [permutation(args.seed, epoch, count) for epoch in range(args.epochs)]
+    torch.distributed.init_process_group(
+        "gloo", init_method="tcp://" + args.address, rank=args.rank, world_size=args.workers
+    )
+    steps = math.ceil(math.ceil(count / args.workers) / args.batch_size)
+    with contextlib.ExitStack() as stack:
+        if args.method == "diloco":
+            parallel, optimizer = model, stack.enter_context(diloco(model, args))
+        else:
+            parallel, optimizer = distributed(model, args, steps * args.epochs)
+        torch.distributed.barrier()
+        train(args, model, parallel, optimizer, orders, images, labels, test_images, test_labels)
     torch.distributed.destroy_process_group()
 
 

@@ -2,14 +2,15 @@
 // hosts that are network namespaces, so the TCP of the kernel is at both ends of every connection:
 // slow start, windows and retransmissions are real, which a proxy would hide.
 //
-//   delay_link ROUND_TRIP_MS MBIT QUEUE_MS NAMESPACE...
+//   delay_link ROUND_TRIP_MS MBIT QUEUE_MS LOSS NAMESPACE...
 //
 // In each namespace it creates the TUN device eth0 for the host with the address 10.77.0.N, where N
 // is the position of the namespace in the arguments, from 1. The caller configures the devices. A
 // packet waits in the queue of the sender's link, travels for half of ROUND_TRIP_MS, waits in the
 // queue of the receiver's link, and arrives. MBIT is the rate of every link in each direction; 0: no
-// limit. A packet is dropped if a queue would take longer than QUEUE_MS to send it. Prints "ready",
-// and at SIGTERM the numbers of carried and dropped packets.
+// limit. A packet is dropped if a queue would take longer than QUEUE_MS to send it, and with the
+// probability LOSS on its way. Prints "ready", and at SIGTERM the numbers of carried and dropped
+// packets.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -25,6 +26,7 @@
 #include <cstring>
 #include <optional>
 #include <queue>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -88,7 +90,10 @@ int OpenDevice(const char* name) {
   return device;
 }
 
-int Run(Seconds one_way, double rate, Seconds longest_wait, const std::vector<int>& devices) {
+int Run(Seconds one_way, double rate, Seconds longest_wait, double loss,
+        const std::vector<int>& devices) {
+  std::minstd_rand random;
+  std::bernoulli_distribution lost(loss);
   std::vector<Queue> up(devices.size()), down(devices.size());
   std::priority_queue<Packet> packets;
   uint64_t carried = 0, dropped = 0, order = 0;
@@ -117,7 +122,8 @@ int Run(Seconds one_way, double rate, Seconds longest_wait, const std::vector<in
         const size_t to = static_cast<uint8_t>(buffer[19]) - size_t{1};
         if (to >= devices.size()) continue;
         const Clock::time_point now = Clock::now();
-        if (const auto sent = up[host].Pass(count, now, rate, longest_wait)) {
+        const auto sent = up[host].Pass(count, now, rate, longest_wait);
+        if (sent.has_value() && !lost(random)) {
           add(*sent + travel, to, false, std::string(buffer.data(), count));
         } else {
           ++dropped;
@@ -146,17 +152,19 @@ int Run(Seconds one_way, double rate, Seconds longest_wait, const std::vector<in
 }
 
 int Main(int argc, char** argv) {
-  double round_trip_ms = 0, mbit = 0, queue_ms = 0;
-  if (argc < 6 || !absl::SimpleAtod(argv[1], &round_trip_ms) || !absl::SimpleAtod(argv[2], &mbit) ||
-      !absl::SimpleAtod(argv[3], &queue_ms)) {
+  double round_trip_ms = 0, mbit = 0, queue_ms = 0, loss = 0;
+  if (argc < 7 || !absl::SimpleAtod(argv[1], &round_trip_ms) || !absl::SimpleAtod(argv[2], &mbit) ||
+      !absl::SimpleAtod(argv[3], &queue_ms) || !absl::SimpleAtod(argv[4], &loss) || loss < 0 ||
+      loss >= 1) {
     std::fputs(
-        "delay_link: wrong arguments (expected ROUND_TRIP_MS MBIT QUEUE_MS and two or more "
-        "namespaces)\n",
+        "delay_link: wrong arguments (expected ROUND_TRIP_MS MBIT QUEUE_MS LOSS, a probability, "
+        "and "
+        "two or more namespaces)\n",
         stderr);
     return 64;
   }
   std::vector<int> devices;
-  for (int i = 4; i < argc; ++i) {
+  for (int i = 5; i < argc; ++i) {
     devices.push_back(OpenDevice(argv[i]));
     if (devices.back() < 0) return 69;
   }
@@ -164,7 +172,7 @@ int Main(int argc, char** argv) {
       SIGTERM, +[](int) { stopped = 1; });
   std::puts("ready");
   std::fflush(stdout);
-  return Run(Seconds(round_trip_ms / 2e3), mbit * 1e6, Seconds(queue_ms / 1e3), devices);
+  return Run(Seconds(round_trip_ms / 2e3), mbit * 1e6, Seconds(queue_ms / 1e3), loss, devices);
 }
 
 }  // namespace

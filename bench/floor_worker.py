@@ -5,8 +5,8 @@
     floor_worker.py allreduce --rank 0 --workers 2 --address HOST:PORT --push BYTES
 
 serve prints "listening HOST:PORT" and answers connections until it is killed. In a round of tcp, the worker sends --push bytes in
-pieces; the server answers each piece with its share of --pull bytes, when the whole piece has arrived. In a round of allreduce, all
-ranks sum --push bytes of floats. Each round begins with a sleep of --compute_seconds. Both print the JSON line {"seconds": [...]}.
+pieces, over --connections connections; the server answers each piece with its share of --pull bytes, when the whole piece has arrived.
+In a round of allreduce, all ranks sum --push bytes of floats. Each round begins with a sleep of --compute_seconds. Both print the JSON line {"seconds": [...]}.
 """
 
 import argparse
@@ -67,19 +67,21 @@ def measure(options, work):
 
 
 def tcp(options):
-    connection = socket.create_connection(split(options.to))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    pieces = max(1, -(-options.push // (1 << 20)))
-    piece, reply = -(-options.push // pieces), -(-options.pull // pieces)
-    connection.sendall(HEADER.pack(piece, reply))
+    connections = [socket.create_connection(split(options.to)) for _ in range(options.connections)]
+    pieces = max(1, -(-options.push // options.connections // (1 << 20)))
+    piece, reply = (-(-total // options.connections // pieces) for total in (options.push, options.pull))
     payload = bytes(pieces * piece)
-    buffer = bytearray(1 << 20)
+    for connection in connections:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(HEADER.pack(piece, reply))
 
     def work():
-        sender = threading.Thread(target=connection.sendall, args=(payload,))
-        sender.start()
-        receive(connection, pieces * reply, buffer)
-        sender.join()
+        threads = [threading.Thread(target=connection.sendall, args=(payload,)) for connection in connections]
+        threads += [threading.Thread(target=receive, args=(connection, pieces * reply, bytearray(1 << 20))) for connection in connections]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     measure(options, work)
 
@@ -105,6 +107,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--push", type=int, default=1 << 20)
     parser.add_argument("--pull", type=int, default=1 << 20)
+    parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--warm_rounds", type=int, default=2)
     parser.add_argument("--compute_seconds", type=float, default=0)

@@ -6,6 +6,7 @@
 #   work            the folder of temporary files, which is removed at the end
 #   rate            the rate of every link, as tc writes it: 1gbit; none: no limit
 #   round_trip      the round trip time between two hosts: 100ms; 0ms: none
+#   loss            with a round trip, the probability that a packet is lost; default 0
 #   bin_dir         the folder of the built programs
 #   congestion      the TCP congestion control
 #   buffer_limits   further arguments of sysctl, an array
@@ -79,7 +80,7 @@ start_delay_link() {
   local milliseconds=${round_trip%ms} mbit=${rate%?bit} spaces=()
   case $rate in none) mbit=0 ;; *gbit) mbit=$((mbit * 1000)) ;; esac
   for i in $(seq "$1"); do spaces+=("$prefix-h$i"); done
-  "$bin_dir/bench/delay_link" "$milliseconds" "$mbit" $((milliseconds + 20)) "${spaces[@]}" > "$work/switch" &
+  "$bin_dir/bench/delay_link" "$milliseconds" "$mbit" $((milliseconds + 20)) "${loss:-0}" "${spaces[@]}" > "$work/switch" &
   switch=$!
   for _ in $(seq 100); do
     grep -qs ready "$work/switch" && return

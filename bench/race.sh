@@ -31,6 +31,9 @@
 #                                        kernel sizes the socket buffers. Before each race, the script prints what
 #                                        plain TCP takes for the same bytes, and before all of them PyTorch's all-reduce of
 #                                        fp32: tcp TOPOLOGY CODEC MS, allreduce TOPOLOGY fp32 MS
+#   bench/race.sh --round_trip 200ms --loss 0.0001 --idle_restart 0 --tcp_connections 4    a path that loses a packet in 10,000, hosts
+#                                        with net.ipv4.tcp_slow_start_after_idle=0 (default: 1), plain TCP over four
+#                                        connections (default: 1)
 #   bench/race.sh --mode ssp --slack 4   another mode; --mode async; --consistency "in_flight: 4" adds fields of the job file. A worker
 #                                        then begins rounds before the last ones end, so the mean round counts
 #   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
@@ -62,6 +65,9 @@ compute=0
 more_consistency=""
 threads=0
 round_trip=0ms
+loss=0
+idle_restart=1
+tcp_connections=1
 congestion=""
 socket_buffer=""
 mode=sync
@@ -90,6 +96,9 @@ while [ $# -gt 0 ]; do
     --consistency) more_consistency=$2 ;;
     --threads) threads=$2 ;;
     --round_trip) round_trip=$2 ;;
+    --loss) loss=$2 ;;
+    --idle_restart) idle_restart=$2 ;;
+    --tcp_connections) tcp_connections=$2 ;;
     --mode) mode=$2 ;;
     --slack) slack=$2 ;;
     --congestion) congestion=$2 ;;
@@ -108,6 +117,8 @@ far=$([ "$round_trip" = 0ms ] || echo 1)
 : "${congestion:=reno}" "${socket_buffer:=131072}"
 [[ $socket_buffer =~ ^[0-9]+$ ]] ||
   { echo "race.sh: --socket_buffer: not a size (expected bytes, or 0 for the kernel's default, got $socket_buffer)" >&2; exit 64; }
+[ "$loss" = 0 ] || [ -n "$far" ] ||
+  { echo "race.sh: --loss: not possible without --round_trip (expected 0, got $loss)" >&2; exit 64; }
 case $mode in
   sync | async) consistency="mode: $mode" ;;
   ssp) consistency="mode: ssp slack: $slack" ;;
@@ -150,7 +161,7 @@ work=$(mktemp -d)
 
 # The script sets small socket buffers only if the links have a rate limit. Without a rate limit, small buffers would be
 # the bottleneck instead of the links.
-buffer_limits=()
+buffer_limits=("net.ipv4.tcp_slow_start_after_idle=$idle_restart")
 if [ "$socket_buffer" != 0 ] && [ "$rate" != none ]; then
   for side in rmem wmem; do
     buffer_limits+=("net.ipv4.tcp_$side=4096 $socket_buffer $socket_buffer")
@@ -317,7 +328,7 @@ print(*(round(sum(row[key] for row in rows) / len(rows)) for key in ("push_bytes
   done
   for worker in $4; do
     for server in $3; do
-      [ "$worker" = "$server" ] || lines+=("$worker tcp --to 10.77.0.$server:7900 --push $((push / share)) --pull $((pull / share))")
+      [ "$worker" = "$server" ] || lines+=("$worker tcp --to 10.77.0.$server:7900 --push $((push / share)) --pull $((pull / share)) --connections $tcp_connections")
     done
   done
   run_floor tcp "$1" "$2" "${lines[@]}" || ok=0

@@ -4,7 +4,7 @@
 # a worker each; with thinwire each has a server too. The links have a limited rate in each direction. Every configuration
 # is trained with each seed. The script prints
 #
-#   versus SYSTEM RATE SECONDS ACCURACY STEP_MS MEGABYTES    means over the seeds, with standard deviations
+#   versus SYSTEM RATE[+ROUND_TRIP] SECONDS ACCURACY STEP_MS MEGABYTES    means over the seeds, with standard deviations
 #
 # SECONDS is the time of training without tests, from the first step. ACCURACY is the last test accuracy in per cent. STEP_MS is the
 # median step. MEGABYTES is the number of bytes that both hosts sent, with all headers, from the start of the processes to their end.
@@ -16,17 +16,25 @@
 #   fp8                               fp8_e5m2 in both directions
 #   powersgd_1, powersgd_2            thinwire's powersgd, rank 1 and 2, with deltas in fp8_e5m2
 #   topk_1, topk_01                   top 1 % and .1 %, lazy slots, exact deltas, density warm-up over half of the run
+#   diloco_H, diloco_H_F_T            torchft's DiLoCo over gloo: H local steps, F fragments (1 or 2), T local steps of overlap
+#   local_H, local_H_F_T              the same with thinwire, in fp8_e5m2 with deltas; local_fp32_H: fp32 in both directions
 #   python_SYSTEM                     SYSTEM with workers in Python (DistributedOptimizer) in place of the C++ worker
 #   hook_fp32, hook_fp16, hook_fp8    DDP with thinwire's hook (GradientAverage), the formats in both directions
 #
 #   bench/versus_ddp.sh --python /opt/torch/bin/python3          all systems, 100 Mbit/s and 1 Gbit/s, three seeds: an hour
 #   bench/versus_ddp.sh --systems "ddp fp8" --rates 100mbit --seeds "1" --epochs 2 --out DIR
 #   bench/versus_ddp.sh --train_examples 2000 --seeds 1          a trial of some minutes
+#   bench/versus_ddp.sh --local_steps                            local steps, against torchft's: 10 and 100 Mbit/s, without a round
+#                                                                trip and with 100 ms, one seed
+#   bench/versus_ddp.sh --round_trips "0ms 100ms"                also hosts at a distance (bazel build //bench:delay_link)
+#
+# Local steps are plain gradient descent with the rate 0.01, and Nesterov's momentum of 0.5 with the rate 0.7 (--outer_rate) averages them.
+# Then STEP_MS is that of a local step with torchft, and of H local steps with thinwire.
 #
 # --out DIR keeps runs.jsonl, one line per run, and draws DIR/versus_ddp.svg, accuracy against time, with Debian's python3-matplotlib.
 #
 # Requires root, iproute2 (bench/namespaces.sh), bazel build //server //worker //python, and a Python with torch from PyPI
-# (--python), in a folder of its own: python3 -m venv /opt/torch && /opt/torch/bin/pip install torch numpy. The exit code
+# (--python), in a folder of its own: python3 -m venv /opt/torch && /opt/torch/bin/pip install torch numpy torchft. The exit code
 # is 1 if a run fails; the script still prints the results of the other runs.
 set -u
 
@@ -37,6 +45,10 @@ bin_dir=$root/bazel-bin
 python=/opt/torch/bin/python3
 systems="ddp fp32 ddp_fp16 fp16 fp8 ddp_powersgd_1 powersgd_1 ddp_powersgd_2 powersgd_2 topk_1 topk_01"
 rates="100mbit 1gbit"
+round_trips=0ms
+outer_rate=0.7
+outer_momentum=0.5
+local_rate=0.01
 seeds="1 2 3"
 epochs=1
 train_examples=60000
@@ -48,6 +60,12 @@ out=""
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
+    --local_steps)
+      systems="diloco_8 local_fp32_8 local_8 diloco_32 local_fp32_32 local_32 diloco_32_2_4 local_32_2_4"
+      rates="10mbit 100mbit" round_trips="0ms 100ms" seeds=1 train_examples=57344  # 28 steps of 32 local steps
+      shift
+      continue
+      ;;
   esac
   [ $# -ge 2 ] || { echo "versus_ddp.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
   case $1 in
@@ -55,6 +73,8 @@ while [ $# -gt 0 ]; do
     --python) python=$2 ;;
     --systems) systems=$2 ;;
     --rates) rates=$2 ;;
+    --round_trips) round_trips=$2 ;;
+    --outer_rate) outer_rate=$2 ;;
     --seeds) seeds=$2 ;;
     --epochs) epochs=$2 ;;
     --train_examples) train_examples=$2 ;;
@@ -73,6 +93,8 @@ job_fields() {
   case $1 in
     fp32) echo 'compression { push: fp32 pull: fp32 }' ;;
     fp16) echo 'compression { push: fp16 pull: fp16 }' ;;
+    local_fp32_*) echo 'compression { push: fp32 pull: fp32 }' ;;
+    local_*) echo 'compression { push: fp8_e5m2 pull: delta_fp8_e5m2 }' ;;
     fp8) echo 'compression { push: fp8_e5m2 pull: fp8_e5m2 }' ;;
     powersgd_*) echo "compression { push: powersgd powersgd_rank: ${1#powersgd_} topk_values: bf16 shard_size: 262144 pull: delta_fp8_e5m2 }" ;;
     topk_1) echo "compression { push: topk density: 0.01 $warm }" ;;
@@ -80,9 +102,26 @@ job_fields() {
     *) return 1 ;;
   esac
 }
-needs_torch=0
+# Sets local, fragments and overlap. Argument: a system with local steps, SYSTEM_H or SYSTEM_H_F_T.
+read_local_steps() {
+  local rest=${1#diloco_}
+  rest=${rest#local_} rest=${rest#fp32_}
+  fragments=1 overlap=0
+  [[ $rest =~ ^([0-9]+)(_([0-9]+)_([0-9]+))?$ ]] || return 1
+  local=${BASH_REMATCH[1]}
+  [ -z "${BASH_REMATCH[2]}" ] || fragments=${BASH_REMATCH[3]} overlap=${BASH_REMATCH[4]}
+}
+
+needs_torch=0 needed=torch.distributed
 for system in $systems; do
   case $system in
+    diloco_*) needs_torch=1 needed=torchft ;;&
+    diloco_* | local_*)
+      read_local_steps "$system" || {
+        echo "versus_ddp.sh: --systems: wrong name (expected such as ${system%%_*}_8 or ${system%%_*}_32_2_4, got $system)" >&2
+        exit 64
+      }
+      ;;
     ddp | ddp_fp16 | ddp_powersgd_1 | ddp_powersgd_2 | hook_fp32 | hook_fp16 | hook_fp8) needs_torch=1 ;;
     *)
       case $system in python_*) needs_torch=1 ;; esac
@@ -93,8 +132,8 @@ for system in $systems; do
       ;;
   esac
 done
-if [ $needs_torch = 1 ] && ! "$python" -c 'import torch.distributed' 2> /dev/null; then
-  echo "versus_ddp.sh: --python: cannot import torch (expected a Python with torch, got $python)" >&2
+if [ $needs_torch = 1 ] && ! "$python" -c "import $needed" 2> /dev/null; then
+  echo "versus_ddp.sh: --python: cannot import $needed (expected a Python that has it, got $python)" >&2
   exit 69
 fi
 for program in server/server worker/worker; do
@@ -127,13 +166,13 @@ await_workers() {
   return $ok
 }
 
-# Trains in PyTorch. Arguments: method of bench/ddp_worker.py, seed.
+# Trains in PyTorch. Arguments: method of bench/ddp_worker.py, seed, further flags of the program.
 run_torch() {
   local pids="" rank
   for rank in 0 1; do
     (GLOO_SOCKET_IFNAME=eth0 on $((rank + 1)) "$python" "$root/bench/ddp_worker.py" --rank $rank --workers 2 \
       --address 10.77.0.1:7900 --method "$1" --seed "$2" --data_dir "$data_dir" --epochs "$epochs" \
-      --batch_size "$batch_size" --train_examples "$train_examples" --learning_rate "$learning_rate") \
+      --batch_size "$batch_size" --train_examples "$train_examples" --learning_rate "$learning_rate" $3 --host 10.77.0.$((rank + 1))) \
       > "$work/worker-$rank.out" 2> "$work/worker-$rank.err" &
     pids="$pids $!"
   done
@@ -153,9 +192,14 @@ run_workers() {
 
 # Trains with thinwire. Arguments: system, seed.
 run_thinwire() {
-  local addresses=10.77.0.1:7000,10.77.0.2:7000 number daemons="" ok=0 lazy="" optimizer codecs=${1#python_}
+  local addresses=10.77.0.1:7000,10.77.0.2:7000 number daemons="" ok=0 lazy="" task="" optimizer codecs=${1#python_}
   case $codecs in topk_*) lazy='lazy_slots: true' ;; esac
   case $1 in
+    local_*)
+      read_local_steps "$1"
+      optimizer="optimizer: nesterov momentum: $outer_momentum learning_rate: $outer_rate"
+      task="local_steps: $local local_learning_rate: $local_rate fragments: $fragments overlap_steps: $overlap"
+      ;;
     hook_*) codecs=${1#hook_} optimizer='optimizer: average' ;;
     # The program sets the rate of each step.
     python_*) optimizer="optimizer: momentum momentum: 0.9 learning_rate: $learning_rate $lazy" ;;
@@ -165,7 +209,7 @@ run_thinwire() {
 name: "versus" servers: 2 consistency { workers: 2 }
 optimization { $optimizer }
 $(job_fields "$codecs")
-task { model: cnn dataset: fashion_mnist data_dir: "$data_dir" batch_size: $batch_size epochs: $epochs seed: $2 train_examples: $train_examples }
+task { model: cnn dataset: fashion_mnist data_dir: "$data_dir" batch_size: $batch_size epochs: $epochs seed: $2 train_examples: $train_examples $task }
 JOB
   for number in 0 1; do
     (on $((number + 1)) "$bin_dir/server/server" --config "$work/job.textproto" --server $number \
@@ -177,7 +221,7 @@ JOB
   case $1 in
     hook_* | python_*)
       PYTHONPATH=$bin_dir/python THINWIRE_CONFIG=$work/job.textproto THINWIRE_ADDRESSES=$addresses THINWIRE_INSECURE=1 \
-        run_torch "${1%%_*}" "$2" || ok=1
+        run_torch "${1%%_*}" "$2" "" || ok=1
       ;;
     *) run_workers $addresses || ok=1 ;;
   esac
@@ -189,23 +233,32 @@ JOB
 failed=0
 echo "load: $(cut -d' ' -f1-3 /proc/loadavg), cores: $(nproc); $epochs epochs, $train_examples examples, batches of $batch_size, seeds $seeds"
 for rate in $rates; do
-  make_network 2 || { echo "versus_ddp.sh: cannot create the network namespaces" >&2; exit 69; }
-  for seed in $seeds; do
-    for system in $systems; do
-      before=$(sent_bytes)
-      case $system in
-        ddp*) run_torch "$system" "$seed" ;;
-        *) run_thinwire "$system" "$seed" ;;
-      esac || {
-        echo "versus $system $rate seed $seed failed: $(grep -hv '^[IW][0-9]' "$work"/worker-*.err | tail -n 1)"
-        failed=1
-        continue
-      }
-      /usr/bin/python3 "$root/bench/versus_ddp_report.py" add "$work/runs.jsonl" "$system" "$rate" "$seed" \
-        $(($(sent_bytes) - before)) "$work/result" || failed=1
+  for round_trip in $round_trips; do
+    congestion=$([ "$round_trip" = 0ms ] && echo reno || echo cubic)
+    make_network 2 || { echo "versus_ddp.sh: cannot create the network namespaces" >&2; exit 69; }
+    link=$rate$([ "$round_trip" = 0ms ] || echo "+$round_trip")
+    for seed in $seeds; do
+      for system in $systems; do
+        before=$(sent_bytes)
+        case $system in
+          ddp*) run_torch "$system" "$seed" "" ;;
+          diloco_*)
+            read_local_steps "$system"
+            run_torch diloco "$seed" "--learning_rate $local_rate --outer_learning_rate $outer_rate --momentum $outer_momentum \
+              --local_steps $local --fragments $fragments --overlap_steps $overlap"
+            ;;
+          *) run_thinwire "$system" "$seed" ;;
+        esac || {
+          echo "versus $system $link seed $seed failed: $(grep -hv '^[IW][0-9]' "$work"/worker-*.err | tail -n 1)"
+          failed=1
+          continue
+        }
+        /usr/bin/python3 "$root/bench/versus_ddp_report.py" add "$work/runs.jsonl" "$system" "$link" "$seed" \
+          $(($(sent_bytes) - before)) "$work/result" || failed=1
+      done
     done
+    remove_namespaces $$
   done
-  remove_namespaces $$
 done
 if [ -n "$out" ]; then
   mkdir -p "$out" && cp "$work/runs.jsonl" "$out/" || failed=1

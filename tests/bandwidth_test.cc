@@ -116,21 +116,22 @@ INSTANTIATE_TEST_SUITE_P(Modes, BandwidthInModeTest,
                          testing::Values("mode: sync", "mode: backup backup: 1",
                                          "mode: ssp slack: 2", "mode: async"));
 
-// Softmax regression on a part of Fashion-MNIST.
-constexpr char kTrainJob[] = R"(
-  servers: 2
-  consistency { mode: sync workers: 2 ordered_fold: true }
-  optimization { learning_rate: 0.01 }
-  compression { push: fp32 pull: fp32 }
-  task { model: softmax train_examples: 1000 test_examples: 500 batch_size: 50 epochs: 1 seed: 7 }
-)";
+// Returns a job file for softmax regression on a part of Fashion-MNIST. CONSISTENCY and MORE: further
+// fields.
+std::string TrainJob(uint32_t epochs, const std::string& consistency = "",
+                     const std::string& more = "") {
+  return absl::StrCat("servers: 2 consistency { mode: sync workers: 2 ordered_fold: true ",
+                      consistency, " } optimization { learning_rate: 0.01 } ",
+                      "task { model: softmax train_examples: 1000 test_examples: 500 ",
+                      "batch_size: 50 seed: 7 epochs: ", epochs, " } ", more);
+}
 
 TEST_F(BandwidthTest, TheParametersAreTheSameBits) {
   std::vector<nlohmann::json> reports;
   for (const std::string durability : {"none", "none", "checkpoint", "log"}) {
     const std::string report = absl::StrCat(daemons_.folder(), "/", reports.size(), ".json");
     std::vector<std::string> arguments = {
-        "train",    "--config",       daemons_.Write("train.textproto", kTrainJob),
+        "train",    "--config",       daemons_.Write("train.textproto", TrainJob(1)),
         "--report", report,           "--durability",
         durability, "--price_per_gb", "1000000"};
     if (!reports.empty()) {
@@ -153,9 +154,8 @@ TEST_F(BandwidthTest, TheParametersAreTheSameBits) {
 
 TEST_F(BandwidthTest, HeartbeatsStopsAndCheckpointsDoNotWaitForMessages) {
   // A gradient takes 2.5 s, longer than the lease and the limit of silence.
-  const std::string job = absl::StrCat(kTrainJob,
-                                       "consistency { lease_seconds: 2 } silence_seconds: 2 "
-                                       "recovery { durability: log } task { epochs: 100 }");
+  const std::string job =
+      TrainJob(100, "lease_seconds: 2", "silence_seconds: 2 recovery { durability: log }");
   const std::vector<std::string> limits = {"--uplink", "100kbit", "--downlink", "100kbit"};
   std::vector<std::string> flags = limits;
   flags.insert(flags.end(), {"--state_dir", daemons_.folder() + "/state"});
@@ -185,7 +185,7 @@ TEST_F(BandwidthTest, HeartbeatsStopsAndCheckpointsDoNotWaitForMessages) {
 }
 
 TEST_F(BandwidthTest, AWrongRateIsAnErrorOfTheConfiguration) {
-  const std::string job = daemons_.Write("wrong.textproto", kTrainJob);
+  const std::string job = daemons_.Write("wrong.textproto", TrainJob(1));
   const auto expect_error = [&](const std::string& program, std::vector<std::string> arguments) {
     const ProcessResult run = daemons_.Run(program, std::move(arguments));
     EXPECT_EQ(run.exit.code, 78) << program << run.log;

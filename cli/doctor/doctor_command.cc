@@ -21,6 +21,7 @@
 #include "cli/doctor/doctor_report.h"
 #include "cli/doctor/link.h"
 #include "cli/doctor/prediction.h"
+#include "cli/doctor/tcp_settings.h"
 #include "cli/process/process_set.h"
 #include "cli/rpc/server_calls.h"
 #include "cli/rpc/server_flags.h"
@@ -29,8 +30,8 @@
 #include "common/model/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/time/clock.h"
-#include "config/command_flags.h"
 #include "config/addresses.h"
+#include "config/command_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/grpc_credentials.h"
@@ -130,6 +131,10 @@ class Examination {
                                                                 "): ", speed.status().message()));
       }
       report_.links.push_back({.address = addresses[i], .speed = *speed});
+      longest_round_trip_ = std::max(longest_round_trip_, speed->round_trip);
+    }
+    if (const auto tcp = ReadTcpSettings()) {
+      report_.notes = TcpAdvice(*tcp, longest_round_trip_);
     }
     return absl::OkStatus();
   }
@@ -159,7 +164,8 @@ class Examination {
     StepConditions conditions = {.value_count = value_count_,
                                  .worker_count = spec_.rule.workers,
                                  .server_count = spec_.server_count,
-                                 .shard_count = shard_count_};
+                                 .shard_count = shard_count_,
+                                 .round_trip = longest_round_trip_};
     std::optional<double> up;
     std::optional<double> down;
     for (const MeasuredLink& link : report_.links) {
@@ -168,7 +174,6 @@ class Examination {
       };
       up = slower(up, link.speed.up);
       down = slower(down, link.speed.down);
-      conditions.round_trip = std::max(conditions.round_trip, link.speed.round_trip);
     }
     if (value_count_ == 0) {
       Note("no prediction: unknown model size (expected --parameters or a running job)");
@@ -219,6 +224,7 @@ class Examination {
   std::optional<absl::Duration> compute_;
   uint64_t value_count_ = 0;  // 0: unknown
   uint32_t shard_count_ = 1;  // of one server
+  absl::Duration longest_round_trip_;
   DoctorReport report_;
 };
 
