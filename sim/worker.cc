@@ -9,6 +9,7 @@
 #include "client/encode/push_schedule.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/worker_folder.h"
+#include "common/model/fragments.h"
 
 namespace thinwire::sim {
 
@@ -45,6 +46,10 @@ VirtualWorker::VirtualWorker(const VirtualTask& task, const Partition& partition
   if (task_.trial_steps > 0) trial_tests_.emplace(task_.trial_steps);
   for (uint32_t i = 0; i < task_.tensors.size(); ++i)
     parameters_.push_back(core_->parts().replica.tensor(i));
+  if (task_.streaming.has_value()) {
+    streaming_.emplace(partition_);
+    fragments_ = DealFragments(partition_, task_.streaming->spec.fragments);
+  }
 }
 
 VirtualWorker::~VirtualWorker() {
@@ -104,6 +109,10 @@ void VirtualWorker::OnShardArrived(ShardId shard) {
 }
 
 void VirtualWorker::OnNextStep(Step next) {
+  if (training_ || !moves_.empty()) {
+    next_ = next;
+    return;
+  }
   step_ = next;
   computing_ = false;
   ContinueLater();
@@ -116,6 +125,11 @@ void VirtualWorker::OnRollback(Generation) {
   Tell("follows the servers back");
   ++life_;
   computing_ = false;
+  // The worker goes on from the servers' parameters.
+  if (streaming_.has_value()) streaming_->Forget();
+  moves_.clear();
+  training_ = false;
+  next_.reset();
   over_ = false;
   state_ = State::kJoining;
   loop_->Post([this] { Join(); });
@@ -126,6 +140,7 @@ void VirtualWorker::ContinueLater() {
 }
 
 void VirtualWorker::Continue() {
+  if (state_ == State::kTraining && !moves_.empty()) return Stream();
   if (state_ != State::kTraining || computing_ || !TestTrial() || !IsDealt()) return;
   if (!Settle()) return;
   if (core_->parts().deals.retired()) return Leave();
@@ -144,6 +159,10 @@ void VirtualWorker::Continue() {
   if (sampler_.has_value()) {
     const std::span<const uint32_t> batch = sampler_->Batch(step_);
     examples_.assign(batch.begin(), batch.end());
+  }
+  if (streaming_.has_value()) {
+    const VirtualLocalSteps::Plan plan = task_.streaming->plan(StepNow());
+    if (plan.examples > 0) return BeginStreaming(plan);
   }
   loop_->PostAt(time_.Now() + task_.time(StepNow()), [this, life = life_] {
     if (life == life_ && state_ == State::kTraining) Compute();
@@ -305,6 +324,59 @@ void VirtualWorker::Compute() {
     observer_.AddProduced(options_.worker, core_->joined_run().incarnation, *gradient, *count);
   core_->BeginStep(step_, *count, 1);
   for (uint32_t i = gradient->size(); i-- > 0;) core_->Ready(i, (*gradient)[i], gradient);
+}
+
+void VirtualWorker::BeginStreaming(const VirtualLocalSteps::Plan& plan) {
+  SaveResiduals();
+  streaming_->Follow(step_, parameters_);
+  used_.assign(used_.size(), false);  // local steps have parameters of their own
+  if (sampler_.has_value()) pushed_[step_] = examples_;
+  const std::vector<client::FragmentMove> moves =
+      client::MovesOfStep(task_.streaming->spec, plan.local_steps, plan.whole);
+  moves_.assign(moves.begin(), moves.end());
+  local_steps_ = 0;
+  core_->BeginStep(step_, plan.examples, 1);
+  Stream();
+}
+
+void VirtualWorker::Stream() {
+  const VirtualLocalSteps& local = *task_.streaming;
+  while (!moves_.empty() && !training_) {
+    const client::FragmentMove move = moves_.front();
+    const std::vector<ShardId>& shards = fragments_[move.fragment];
+    if (local_steps_ < move.local_steps) {
+      training_ = true;
+      VirtualStep step = StepNow();
+      step.parameters = streaming_->parameters();
+      loop_->PostAt(time_.Now() + local.time(step, local_steps_, move.local_steps),
+                    [this, life = life_, step, end = move.local_steps] {
+                      if (life != life_ || state_ != State::kTraining) return;
+                      training_ = false;
+                      local_steps_ = end;
+                      if (absl::Status trained = task_.streaming->train(step); !trained.ok()) {
+                        return Fail(std::move(trained));
+                      }
+                      Stream();
+                    });
+      return;
+    }
+    if (move.mixes) {
+      const auto is_missing = [this](ShardId shard) { return bool{missing_[shard.value]}; };
+      if (std::ranges::any_of(shards, is_missing)) return;
+      streaming_->Mix(shards, parameters_, move.own);
+    } else {
+      streaming_->Take(shards);
+      // The next parameters of the fragment are awaited before the core has encoded it.
+      for (const ShardId shard : shards) missing_[shard.value] = true;
+      const auto differences = streaming_->differences();
+      core_->ReadyFragment(move.fragment, std::vector<std::span<const float>>(differences.begin(),
+                                                                              differences.end()));
+    }
+    moves_.pop_front();
+  }
+  if (!moves_.empty() || training_) return;
+  streaming_->Finish(step_ + 1);
+  if (const auto next = std::exchange(next_, std::nullopt)) OnNextStep(*next);
 }
 
 void VirtualWorker::Leave() {

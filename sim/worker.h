@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,12 +17,14 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/core/client_core.h"
+#include "client/encode/streaming_steps.h"
 #include "client/exchange/step_listener.h"
 #include "client/options/client_options.h"
 #include "client/transport/transport.h"
 #include "common/base/ids.h"
 #include "common/codec/codec.h"
 #include "common/model/partition.h"
+#include "common/spec/local_steps_spec.h"
 #include "common/time/virtual_time.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
@@ -39,6 +42,22 @@ struct VirtualStep {
   std::span<const std::span<float>> parameters;
   std::span<const uint32_t> examples;  // the numbers of its examples, if the task has data
   std::span<const Deal> deals;         // of the steps so far
+};
+
+// Local steps whose fragments are exchanged while they go on (docs/streaming.md).
+struct VirtualLocalSteps {
+  struct Plan {
+    uint32_t examples = 0;     // of the whole step; 0: it has no local steps
+    uint32_t local_steps = 0;  // of this step
+    bool whole = false;        // all fragments are exchanged at the end
+  };
+
+  LocalStepsSpec spec;
+  std::function<Plan(const VirtualStep&)> plan;
+  // As `time` and `gradient` of VirtualTask, for the local steps of a step from FIRST to before END.
+  // They change the parameters of the step, which are the worker's own.
+  std::function<absl::Duration(const VirtualStep&, uint32_t first, uint32_t end)> time;
+  std::function<absl::Status(const VirtualStep&)> train;
 };
 
 // The model and the data of all workers.
@@ -68,6 +87,9 @@ struct VirtualTask {
   std::function<absl::StatusOr<uint32_t>(const VirtualStep&,
                                          std::vector<std::vector<float>>& gradient)>
       gradient;
+  // Replaces `time` and `gradient`, except for a step without examples. An observer is not told what
+  // such a worker produces: the ledger, which adds up gradients, cannot check it.
+  std::optional<VirtualLocalSteps> streaming;
 };
 
 // The examples that the processes of a worker have pushed, by step. A step that a process takes
@@ -146,6 +168,10 @@ class VirtualWorker final : private client::StepListener {
   // Calls Continue in a task of its own, because the exchange calls the listener.
   void ContinueLater();
   void Compute();
+  // Pushes PLAN's examples of the current step in fragments.
+  void BeginStreaming(const VirtualLocalSteps::Plan& plan);
+  // Makes the moves of the step up to the next wait.
+  void Stream();
   // If everything that was pushed must have its verdict before the step, waits until it has. Returns
   // whether the worker goes on.
   bool Settle();
@@ -187,8 +213,15 @@ class VirtualWorker final : private client::StepListener {
   std::vector<Deal> deals_;
   State state_ = State::kJoining;
   Step step_;
-  bool over_ = false;                 // the worker has trained
-  bool computing_ = false;            // from the beginning of a step until the next may begin
+  bool over_ = false;       // the worker has trained
+  bool computing_ = false;  // from the beginning of a step until the next may begin
+  // Of the current step with streaming local steps.
+  std::vector<std::vector<ShardId>> fragments_;
+  std::optional<client::StreamingSteps> streaming_;
+  std::deque<client::FragmentMove> moves_;
+  uint32_t local_steps_ = 0;          // that are done
+  bool training_ = false;             // local steps are under way
+  std::optional<Step> next_;          // the next step, if it may begin when the moves are made
   std::optional<Step> pushed_until_;  // the step after the newest push since the Join
   bool saves_ = false;                // before the next step, because the process has just joined
   uint64_t life_ = 0;  // number of rollbacks; a computation of an earlier life is dropped

@@ -35,8 +35,9 @@ std::vector<std::string> TcpAdvice(const TcpSettings& settings, absl::Duration r
       absl::StrCat("slow after a loss (expected net.ipv4.tcp_congestion_control=bbr, got ",
                    settings.congestion_control, ")")};
   if (settings.slow_start_after_idle) {
-    advice.push_back(
-        "slow after an idle time (expected bbr or net.ipv4.tcp_slow_start_after_idle=0)");
+    // absl::StrCat avoids a wrong warning of GCC 12 about a literal.
+    advice.push_back(absl::StrCat(
+        "slow after an idle time (expected bbr or net.ipv4.tcp_slow_start_after_idle=0)"));
   }
   return advice;
 }

@@ -19,6 +19,32 @@ std::vector<std::span<float>> ByTensor(const Partition& partition, std::span<flo
 
 }  // namespace
 
+std::vector<FragmentMove> MovesOfStep(const LocalStepsSpec& spec, uint32_t local_steps,
+                                      bool whole) {
+  std::vector<FragmentMove> moves;
+  const auto push = [&](uint32_t fragment, uint32_t after) {
+    moves.push_back({.local_steps = after, .fragment = fragment});
+  };
+  const auto mix = [&](uint32_t fragment, uint32_t after, float own) {
+    moves.push_back({.local_steps = after, .fragment = fragment, .mixes = true, .own = own});
+  };
+  if (whole) {
+    for (uint32_t f = 0; f < spec.fragments; ++f) push(f, local_steps);
+    for (uint32_t f = 0; f < spec.fragments; ++f) mix(f, local_steps, 0);
+    return moves;
+  }
+  uint32_t mixed_at = 0;
+  for (uint32_t f = 0; f < spec.fragments; ++f) {
+    const auto mixes_at = static_cast<uint32_t>((f + uint64_t{1}) * local_steps / spec.fragments);
+    // A step with fewer local steps, at the end of a deal, has less time for an exchange.
+    const uint32_t overlap = std::min(spec.overlap, mixes_at - mixed_at);
+    push(f, mixes_at - overlap);
+    mix(f, mixes_at, overlap > 0 ? static_cast<float>(spec.mixing) : 0);
+    mixed_at = mixes_at;
+  }
+  return moves;
+}
+
 StreamingSteps::StreamingSteps(const Partition& partition)
     : partition_(partition), differences_(partition.value_count()) {
   state_.x.resize(partition.value_count());

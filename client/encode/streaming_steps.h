@@ -17,6 +17,7 @@
 #ifndef THINWIRE_CLIENT_ENCODE_STREAMING_STEPS_H_
 #define THINWIRE_CLIENT_ENCODE_STREAMING_STEPS_H_
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
@@ -24,8 +25,24 @@
 
 #include "common/base/ids.h"
 #include "common/model/partition.h"
+#include "common/spec/local_steps_spec.h"
 
 namespace thinwire::client {
+
+// A push of a fragment, or its mixing with the servers' parameters.
+struct FragmentMove {
+  uint32_t local_steps = 0;  // of the step that are done before
+  uint32_t fragment = 0;
+  bool mixes = false;  // or else pushes
+  float own = 0;       // when it mixes: the weight of the worker's own parameters
+
+  bool operator==(const FragmentMove&) const = default;
+};
+
+// Returns the moves of a step with LOCAL_STEPS local steps, which deals may have made fewer than
+// those of SPEC. WHOLE: all fragments are pushed after the last local step, and the servers'
+// parameters are taken over as they are.
+std::vector<FragmentMove> MovesOfStep(const LocalStepsSpec& spec, uint32_t local_steps, bool whole);
 
 // All arrays are in the host's memory. Not thread-safe.
 class StreamingSteps {

@@ -43,6 +43,26 @@ class StreamingStepsTest : public ::testing::Test {
   StreamingSteps streaming_{partition_};
 };
 
+TEST(MovesOfStepTest, AFragmentIsMixedBeforeTheNextOneIsPushed) {
+  const LocalStepsSpec spec = {.count = 8, .fragments = 2, .overlap = 2, .mixing = 0.25};
+  EXPECT_THAT(MovesOfStep(spec, 8, false),
+              ElementsAre(FragmentMove{2, 0}, FragmentMove{4, 0, true, 0.25f}, FragmentMove{6, 1},
+                          FragmentMove{8, 1, true, 0.25f}));
+  // A step with two local steps: the overlap is one of them. With none, nothing is mixed.
+  EXPECT_THAT(MovesOfStep(spec, 2, false),
+              ElementsAre(FragmentMove{0, 0}, FragmentMove{1, 0, true, 0.25f}, FragmentMove{1, 1},
+                          FragmentMove{2, 1, true, 0.25f}));
+  EXPECT_THAT(MovesOfStep(spec, 1, false),
+              ElementsAre(FragmentMove{0, 0}, FragmentMove{0, 0, true, 0}, FragmentMove{0, 1},
+                          FragmentMove{1, 1, true, 0.25f}));
+}
+
+TEST(MovesOfStepTest, AWholeStepPushesEverythingAtItsEnd) {
+  EXPECT_THAT(MovesOfStep({.count = 8, .fragments = 2, .overlap = 2}, 5, true),
+              ElementsAre(FragmentMove{5, 0}, FragmentMove{5, 1}, FragmentMove{5, 0, true},
+                          FragmentMove{5, 1, true}));
+}
+
 TEST_F(StreamingStepsTest, OneFragmentWithoutOwnWeightIsThatOfLocalSteps) {
   const std::vector<ShardId> all = DealFragments(partition_, 1)[0];
   LocalSteps local({.count = 2, .learning_rate = 0.3}, partition_.tensors());

@@ -156,8 +156,13 @@ absl::Duration ComputeTimes::Of(WorkerId worker, uint64_t pass, absl::Duration b
 
 absl::Duration ComputeTimes::OfStep(WorkerId worker, Step step, uint64_t step_passes,
                                     uint64_t passes, absl::Duration begin) const {
+  return OfPasses(worker, step, step_passes, 0, passes, begin);
+}
+
+absl::Duration ComputeTimes::OfPasses(WorkerId worker, Step step, uint64_t step_passes,
+                                      uint64_t first, uint64_t end, absl::Duration begin) const {
   absl::Duration time;
-  for (uint64_t i = 0; i < passes; ++i) {
+  for (uint64_t i = first; i < end; ++i) {
     time += Of(worker, step.value * step_passes + i, begin + time);
   }
   return time;

@@ -38,7 +38,10 @@ class ComputeTimes {
   // step with all its examples has STEP_PASSES of them.
   absl::Duration OfStep(WorkerId worker, Step step, uint64_t step_passes, uint64_t passes,
                         absl::Duration begin) const;
-  // As above, for a step of JOB, whose straggler delay is added. A deal may have increased PASSES.
+  // As OfStep, for the passes from FIRST to before END.
+  absl::Duration OfPasses(WorkerId worker, Step step, uint64_t step_passes, uint64_t first,
+                          uint64_t end, absl::Duration begin) const;
+  // As OfStep, for a step of JOB, whose straggler delay is added. A deal may have increased PASSES.
   absl::Duration OfJobStep(const JobSpec& job, WorkerId worker, Step step, uint64_t passes,
                            absl::Duration begin) const {
     return OfStep(worker, step, std::max(job.task.step_passes(), passes), passes, begin) +

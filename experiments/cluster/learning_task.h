@@ -34,6 +34,13 @@ struct TestScore {
   std::optional<double> accuracy;
 };
 
+// A worker's part of a step.
+struct StepShape {
+  uint32_t examples = 0;
+  uint32_t local_steps = 0;  // with examples
+  bool ends_epoch = false;   // no later step belongs to the same epoch
+};
+
 // Not thread-safe.
 class LearningTask {
  public:
@@ -55,6 +62,8 @@ class LearningTask {
   // Returns the number of forward and backward passes of WORKER in STEP, at least 1.
   virtual uint64_t pass_count(WorkerId, Step) { return 1; }
 
+  // Returns the part of WORKER in STEP. Only for streaming local steps.
+  virtual StepShape ShapeOf(WorkerId, Step) { return {}; }
   // Sets GRADIENT to the gradient of the mean loss of WORKER's batch of LOCAL_STEP of STEP at
   // PARAMETERS. Without local steps, LOCAL_STEP is 0. The parameters are not changed. Errors: those
   // of Model::Train.

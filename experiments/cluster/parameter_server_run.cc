@@ -111,6 +111,7 @@ class ServerRun final : private sim::ClusterObserver {
     explicit Worker(const Partition& partition) : ages(partition) {}
     std::optional<client::LocalSteps> local;
     std::future<absl::StatusOr<Computed>> computed;
+    std::future<absl::StatusOr<GradientResult>> took;  // streaming local steps
     std::shared_ptr<const std::vector<Deal>> deals;
     ValueAges ages;
     bool began = false;    // its first step
@@ -118,7 +119,13 @@ class ServerRun final : private sim::ClusterObserver {
   };
 
   sim::VirtualTask Task();
+  // Tells the tasks the deals up to STEP.
+  void Follow(const sim::VirtualStep& step);
+  // WORKER begins a step, which it computes for TIME, or whose first local steps take TIME.
+  void Began(WorkerId worker, absl::Duration time);
   // The functions of the task.
+  absl::Duration BeginLocalSteps(const sim::VirtualStep& step, uint32_t first, uint32_t end);
+  absl::Status FinishLocalSteps(const sim::VirtualStep& step);
   absl::Duration Begin(const sim::VirtualStep& step);
   absl::StatusOr<uint32_t> Finish(const sim::VirtualStep& step,
                                   std::vector<std::vector<float>>& gradient);
@@ -195,6 +202,7 @@ ServerRun::~ServerRun() {
   // Threads of the pool may still read the replicas of the cluster.
   for (const Worker& worker : workers_) {
     if (worker.computed.valid()) worker.computed.wait();
+    if (worker.took.valid()) worker.took.wait();
   }
 }
 
@@ -224,22 +232,41 @@ sim::VirtualTask ServerRun::Task() {
   all.gradient = [this](const sim::VirtualStep& step, std::vector<std::vector<float>>& gradient) {
     return Finish(step, gradient);
   };
+  if (spec_.job.task.local.streaming()) {
+    all.streaming = sim::VirtualLocalSteps{
+        .spec = spec_.job.task.local,
+        .plan =
+            [this](const sim::VirtualStep& step) {
+              Follow(step);
+              const StepShape shape = pool_.own().ShapeOf(step.worker, step.step);
+              return sim::VirtualLocalSteps::Plan{.examples = shape.examples,
+                                                  .local_steps = shape.local_steps,
+                                                  .whole = shape.ends_epoch};
+            },
+        .time = [this](const sim::VirtualStep& step, uint32_t first,
+                       uint32_t end) { return BeginLocalSteps(step, first, end); },
+        .train = [this](const sim::VirtualStep& step) { return FinishLocalSteps(step); }};
+  }
   return all;
 }
 
-absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
+void ServerRun::Follow(const sim::VirtualStep& step) {
   Worker& worker = workers_[step.worker.value];
   if (worker.deals == nullptr || worker.deals->size() != step.deals.size()) {
     worker.deals = std::make_shared<const std::vector<Deal>>(step.deals.begin(), step.deals.end());
     pool_.own().Follow(*worker.deals);
   }
+}
+
+absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
+  Worker& worker = workers_[step.worker.value];
+  Follow(step);
   if (const auto trial = cluster_.worker(step.worker)->trial()) {
     trial_times_.emplace(trial->value, now());
   }
   const uint64_t passes = pool_.own().pass_count(step.worker, step.step);
   const absl::Duration time = times_.OfJobStep(spec_.job, step.worker, step.step, passes, now());
-  record_.Began(step.worker, time);
-  progress_ = cluster_.time().elapsed() + time;
+  Began(step.worker, time);
   const std::vector<std::span<float>> parameters(step.parameters.begin(), step.parameters.end());
   worker.computed = pool_.Submit<absl::StatusOr<Computed>>(
       [&worker, &partition = partition_, deals = worker.deals, parameters, number = step.worker,
@@ -254,12 +281,54 @@ absl::Duration ServerRun::Begin(const sim::VirtualStep& step) {
                                                           worker.local ? &*worker.local : nullptr));
         return computed;
       });
-  if (!std::exchange(worker.began, true)) ++began_count_;
+  return time;
+}
+
+void ServerRun::Began(WorkerId worker, absl::Duration time) {
+  record_.Began(worker, time);
+  progress_ = cluster_.time().elapsed() + time;
+  if (!std::exchange(workers_[worker.value].began, true)) ++began_count_;
   if (!began_.has_value() && began_count_ == workers_.size()) {
     began_ = cluster_.time().elapsed();
     cluster_.network().SetIdeal(false);
   }
+}
+
+absl::Duration ServerRun::BeginLocalSteps(const sim::VirtualStep& step, uint32_t first,
+                                          uint32_t end) {
+  Worker& worker = workers_[step.worker.value];
+  const TaskSpec& spec = spec_.job.task;
+  const uint64_t passes = pool_.own().pass_count(step.worker, step.step);
+  const uint64_t a = spec.accumulate;  // passes of a local step
+  absl::Duration time =
+      times_.OfPasses(step.worker, step.step, std::max(spec.step_passes(), passes), first * a,
+                      std::min(end * a, passes), now());
+  if (first == 0) {
+    time += spec_.job.DelayOf(step.worker);
+    Began(step.worker, time);
+  } else {
+    record_.ComputesOn(step.worker, time);
+    progress_ = cluster_.time().elapsed() + time;
+  }
+  const std::vector<std::span<float>> parameters(step.parameters.begin(), step.parameters.end());
+  worker.took = pool_.Submit<absl::StatusOr<GradientResult>>(
+      [&worker, &partition = partition_, deals = worker.deals, parameters, number = step.worker,
+       step = step.step, first, end](LearningTask& task) {
+        task.Follow(*deals);
+        std::vector<std::vector<float>> values;
+        std::vector<std::span<float>> gradient;
+        for (const TensorShape& tensor : partition.tensors()) {
+          gradient.emplace_back(values.emplace_back(tensor.value_count()));
+        }
+        return TakeLocalSteps(task, number, step, first, end, parameters, gradient, *worker.local);
+      });
   return time;
+}
+
+absl::Status ServerRun::FinishLocalSteps(const sim::VirtualStep& step) {
+  ASSIGN_OR_RETURN(const GradientResult result, workers_[step.worker.value].took.get());
+  record_.Computed(result);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint32_t> ServerRun::Finish(const sim::VirtualStep& step,
@@ -395,10 +464,6 @@ absl::Status CheckSupported(const RunSpec& spec) {
           "none in virtual time", "another value");
   require(!job.task.device.starts_with("cuda"), "job.task.device", "auto or cpu in virtual time",
           job.task.device);
-  require(job.task.local.fragments == 1, "job.task.fragments", "1 in virtual time",
-          job.task.local.fragments);
-  require(job.task.local.overlap == 0, "job.task.overlap_steps", "0 in virtual time",
-          job.task.local.overlap);
   require(!job.schedule.grows_batch() || !spec.machines.has_synthetic(), "machines.synthetic",
           "a schedule other than noise_scale", "noise_scale");
   require(spec.tests > 0, "tests", "at least 1", spec.tests);
@@ -408,6 +473,8 @@ absl::Status CheckSupported(const RunSpec& spec) {
   if (spec.machines.has_imposed_staleness()) {
     require(job.rule.mode() == "async", "machines.imposed_staleness", "mode async",
             std::string(job.rule.mode()));
+    require(!job.task.local.streaming(), "machines.imposed_staleness",
+            "fragments: 1 and overlap_steps: 0", "streaming local steps");
     require(!job.push.choose.has_value(), "machines.imposed_staleness", "one codec", "fastest");
     require(job.rule.fold_every == 1, "machines.imposed_staleness", "fold_every: 1",
             job.rule.fold_every);

@@ -15,6 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/client.h"
 #include "client/encode/local_steps.h"
+#include "client/encode/streaming_steps.h"
 #include "client/testing/in_process_transport.h"
 #include "common/files/crc32c.h"
 #include "common/time/clock.h"
@@ -86,6 +87,33 @@ class Servers {
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 
+// Takes the local steps of STEP as worker/trainer/step_runner.cc does, and pushes its fragments.
+void Stream(const LocalStepsSpec& spec, LearningTask& task, WorkerId worker, Step step,
+            Client& client, std::span<const std::span<float>> replica,
+            std::span<const std::span<float>> gradient, client::LocalSteps& local,
+            client::StreamingSteps& streaming) {
+  const StepShape shape = task.ShapeOf(worker, step);
+  streaming.Follow(step, replica);
+  client.BeginStep(step, shape.examples);
+  uint32_t done = 0;
+  for (const client::FragmentMove& move :
+       client::MovesOfStep(spec, shape.local_steps, shape.ends_epoch)) {
+    for (; done < move.local_steps; ++done) {
+      EXPECT_TRUE(task.Gradient(worker, step, done, streaming.parameters(), gradient).ok());
+      local.Apply(streaming.parameters(), gradient);
+    }
+    const std::vector<ShardId>& shards = client.fragments()[move.fragment];
+    if (move.mixes) {
+      EXPECT_TRUE(client.WaitFragment(move.fragment).ok());
+      streaming.Mix(shards, replica, move.own);
+    } else {
+      streaming.Take(shards);
+      client.ReadyFragment(move.fragment, streaming.differences());
+    }
+  }
+  streaming.Finish(step + 1);
+}
+
 // Trains as a real worker with a real client.
 void Train(const JobSpec& spec, Servers& servers, WorkerId worker) {
   QuadraticTask task(PlanOf(spec));
@@ -111,9 +139,16 @@ void Train(const JobSpec& spec, Servers& servers, WorkerId worker) {
   }
   gradient.assign(memory.begin(), memory.end());
   client::LocalSteps local(spec.task.local, task.tensors());
+  client::StreamingSteps streaming(client->partition());
   Step step = client->Join(initial).value();
   while (step.value < task.steps()) {
     ASSERT_TRUE(client->WaitAll().ok());
+    if (spec.task.local.streaming()) {
+      Stream(spec.task.local, task, worker, step, *client, parameters, gradient, local, streaming);
+      ASSERT_TRUE(client->EndStep().ok());
+      step = client->NextStep().value();
+      continue;
+    }
     uint32_t examples = 0;
     local.Begin(parameters);
     for (uint32_t i = 0; i < spec.task.local.count; ++i) {
@@ -245,6 +280,21 @@ TEST(RealJobTest, LocalStepsWithFp8Deltas) {
   spec.push.codec = {.id = CodecId::kFp8E5m2};
   spec.publish = PublishOptions{.codec = CodecSpec{.id = CodecId::kFp8E5m2}};
   spec.task.local = {.count = 3, .optimizer = LocalOptimizerKind::kMomentum, .learning_rate = 0.05};
+  EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
+}
+
+TEST(RealJobTest, StreamingLocalStepsInFp8) {
+  JobSpec spec = Ordered();
+  spec.optimizer.kind = OptimizerKind::kNesterov;
+  spec.schedule.learning_rate = 0.7;
+  spec.push.codec = {.id = CodecId::kFp8E5m2};
+  spec.publish = PublishOptions{.codec = CodecSpec{.id = CodecId::kFp8E5m2}};
+  spec.task.local = {.count = 6, .learning_rate = 0.05, .fragments = 2, .overlap = 1};
+  const uint32_t real = RealCrc(spec);
+  EXPECT_EQ(VirtualCrc(spec), real);
+  spec.task.local.overlap = 2;
+  EXPECT_NE(VirtualCrc(spec), real);
+  spec.task.local.overlap = 0;
   EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
 }
 

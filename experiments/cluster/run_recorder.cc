@@ -87,7 +87,7 @@ void RunRecorder::Began(WorkerId worker, absl::Duration time) {
     step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(now_() - *times.began)));
   }
   times.began = now_();
-  times.computed += time;
+  ComputesOn(worker, time);
 }
 
 void RunRecorder::Computed(const GradientResult& gradient) {

@@ -59,6 +59,8 @@ class RunRecorder {
   void Pulled(uint64_t bytes) { result_.set_pull_bytes(result_.pull_bytes() + bytes); }
   // WORKER begins a step that it computes for TIME.
   void Began(WorkerId worker, absl::Duration time);
+  // WORKER computes for TIME in a step that has begun.
+  void ComputesOn(WorkerId worker, absl::Duration time) { workers_[worker.value].computed += time; }
   // A gradient is ready.
   void Computed(const GradientResult& gradient);
   // SHARD has applied EVENT.

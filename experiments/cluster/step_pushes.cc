@@ -29,12 +29,13 @@ struct Gradient {
   std::vector<std::span<const float>> const_tensors;
 };
 
+}  // namespace
+
 absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worker, Step step,
-                                              Tensors parameters, Tensors gradient,
-                                              client::LocalSteps& local) {
+                                              uint32_t first, uint32_t end, Tensors parameters,
+                                              Tensors gradient, client::LocalSteps& local) {
   GradientResult sum;
-  local.Begin(parameters);
-  for (uint32_t i = 0; i < local.count(); ++i) {
+  for (uint32_t i = first; i < end; ++i) {
     ASSIGN_OR_RETURN(const GradientResult result,
                      task.Gradient(worker, step, i, parameters, gradient));
     if (result.examples == 0) break;
@@ -43,17 +44,20 @@ absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worke
     sum.loss_sum += result.loss_sum;
     sum.examples += result.examples;
   }
-  local.Finish(parameters, gradient);
   return sum;
 }
-
-}  // namespace
 
 absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId worker, Step step,
                                                Tensors parameters, Tensors gradient,
                                                client::LocalSteps* local) {
-  if (local != nullptr) return TakeLocalSteps(task, worker, step, parameters, gradient, *local);
-  return task.Gradient(worker, step, /*local_step=*/0, parameters, gradient);
+  if (local == nullptr) {
+    return task.Gradient(worker, step, /*local_step=*/0, parameters, gradient);
+  }
+  local->Begin(parameters);
+  ASSIGN_OR_RETURN(const GradientResult sum, TakeLocalSteps(task, worker, step, 0, local->count(),
+                                                            parameters, gradient, *local));
+  local->Finish(parameters, gradient);
+  return sum;
 }
 
 absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,

@@ -38,6 +38,13 @@ absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId work
                                                Tensors parameters, Tensors gradient,
                                                client::LocalSteps* local);
 
+// Takes the local steps of WORKER's STEP from FIRST to before END, which change PARAMETERS. Ends at
+// the first one without examples. The values of GRADIENT are undefined afterwards. Errors: those of
+// the task.
+absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worker, Step step,
+                                              uint32_t first, uint32_t end, Tensors parameters,
+                                              Tensors gradient, client::LocalSteps& local);
+
 // Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. Local steps change
 // PARAMETERS and restore them. A step without examples gives pushes without values. Errors: those
 // of the task and of the encoder.

@@ -39,6 +39,11 @@ class QuadraticTask final : public LearningTask {
   uint64_t steps() const override { return spec_.steps(); }
   uint64_t examples() const override { return spec_.steps() * workers_ * task_.step_examples(); }
   uint64_t pass_count(WorkerId, Step) override { return task_.step_passes(); }
+  StepShape ShapeOf(WorkerId, Step step) override {
+    return {.examples = static_cast<uint32_t>(task_.step_examples()),
+            .local_steps = task_.local.count,
+            .ends_epoch = step.value + 1 == steps()};
+  }
 
   absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
                                           Tensors parameters, Tensors gradient) override {

@@ -61,6 +61,13 @@ class ModelTask final : public LearningTask {
     return std::max<uint64_t>(1, Parts(sampler_.BatchOf(worker, step), task_.batch_size).size());
   }
 
+  StepShape ShapeOf(WorkerId worker, Step step) override {
+    const std::span<const uint32_t> batch = sampler_.BatchOf(worker, step);
+    return {.examples = static_cast<uint32_t>(batch.size()),
+            .local_steps = static_cast<uint32_t>(Parts(batch, task_.gradient_examples()).size()),
+            .ends_epoch = sampler_.epoch(step + 1) > sampler_.epoch(step)};
+  }
+
   absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
                                           Tensors parameters, Tensors gradient) override {
     // Without local steps, the whole batch of the step makes one gradient. A deal may have changed

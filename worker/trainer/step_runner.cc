@@ -164,30 +164,20 @@ absl::Status StepRunner::StreamLocalSteps(Step step,
     streaming.Take(fragments[f]);
     parts_.client.ReadyFragment(f, streaming.differences());
   };
-  const auto mix = [&](uint32_t f, double own) -> absl::Status {
+  const auto mix = [&](uint32_t f, float own) -> absl::Status {
     const TraceSpan wait(parts_.tracer, kTrainingLane, "wait for parameters", {.step = step});
     RETURN_IF_ERROR(parts_.client.WaitFragment(f));
-    streaming.Mix(fragments[f], replica, static_cast<float>(own));
+    streaming.Mix(fragments[f], replica, own);
     return absl::OkStatus();
   };
-  const size_t count = fragments.size();
-  if (whole) {
-    RETURN_IF_ERROR(train_until(parts.size()));
-    for (uint32_t f = 0; f < count; ++f) push(f);
-    for (uint32_t f = 0; f < count; ++f) RETURN_IF_ERROR(mix(f, 0));
-    return absl::OkStatus();
-  }
-  const LocalStepsSpec& spec = options_.local;
-  size_t mixed_at = 0;
-  for (uint32_t f = 0; f < count; ++f) {
-    const size_t mixes_at = (f + 1) * parts.size() / count;
-    // A step with fewer local steps, at the end of a deal, has less time for an exchange.
-    const size_t overlap = std::min<size_t>(spec.overlap, mixes_at - mixed_at);
-    RETURN_IF_ERROR(train_until(mixes_at - overlap));
-    push(f);
-    RETURN_IF_ERROR(train_until(mixes_at));
-    RETURN_IF_ERROR(mix(f, overlap > 0 ? spec.mixing : 0));
-    mixed_at = mixes_at;
+  for (const client::FragmentMove& move :
+       client::MovesOfStep(options_.local, static_cast<uint32_t>(parts.size()), whole)) {
+    RETURN_IF_ERROR(train_until(move.local_steps));
+    if (move.mixes) {
+      RETURN_IF_ERROR(mix(move.fragment, move.own));
+    } else {
+      push(move.fragment);
+    }
   }
   return absl::OkStatus();
 }

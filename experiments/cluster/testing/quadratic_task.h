@@ -53,6 +53,13 @@ class QuadraticTask final : public LearningTask {
     const uint64_t missing = IsLast(worker, step, plan_.local_steps - 1) ? 1 : 0;
     return std::max<uint64_t>(1, plan_.local_steps - missing);
   }
+  StepShape ShapeOf(WorkerId worker, Step step) override {
+    const uint32_t missing = IsLast(worker, step, plan_.local_steps - 1) ? 1 : 0;
+    const uint32_t local_steps = plan_.local_steps - missing;
+    return {.examples = kExamples * local_steps,
+            .local_steps = local_steps,
+            .ends_epoch = step.value + 1 == plan_.steps};
+  }
   absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
                                           Tensors parameters, Tensors gradient) override {
     if (step.value >= plan_.fails_at) return absl::InternalError("the gradient failed");
