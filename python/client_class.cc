@@ -31,7 +31,8 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
           [](PyClient* self, const std::string& config, const std::vector<Setting>& settings,
              const std::vector<NamedShape>& tensors, uint32_t worker, std::string addresses,
              std::string credentials, bool insecure, std::string state_dir, uint64_t planned_steps,
-             uint32_t examples, std::string task, std::string uplink, std::string downlink) {
+             uint32_t examples, std::string task, std::string uplink, std::string downlink,
+             uint32_t local_steps, uint32_t fragments, uint32_t overlap_steps, double mixing) {
             new (self) PyClient(
                 config, settings, tensors,
                 {.worker = worker,
@@ -42,11 +43,16 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
                  .state_dir = std::move(state_dir),
                  .planned_steps = planned_steps,
                  .examples = examples,
+                 .local = {.count = local_steps,
+                           .fragments = fragments,
+                           .overlap = overlap_steps,
+                           .mixing = mixing},
                  .task = std::move(task)});
           },
           "config"_a, "settings"_a, "tensors"_a, "worker"_a, "addresses"_a, "credentials"_a = "",
           "insecure"_a = false, "state_dir"_a = "", "planned_steps"_a = 0, "examples"_a = 1,
-          "task"_a = "", "uplink"_a = "", "downlink"_a = "")
+          "task"_a = "", "uplink"_a = "", "downlink"_a = "", "local_steps"_a = 1, "fragments"_a = 1,
+          "overlap_steps"_a = 0, "mixing"_a = 0.5)
       .def("join", &PyClient::Join, "initial"_a,
            "Joins every server and returns the first step. INITIAL has one contiguous fp32 array "
            "per tensor, the same for all workers. Call it again after RolledBack.")

@@ -17,6 +17,7 @@
 #include "python/job_settings.h"
 #include "python/py_client.h"
 #include "python/sampler_module.h"
+#include "python/streaming.h"
 
 namespace nb = nanobind;
 
@@ -50,4 +51,5 @@ NB_MODULE(_client, module) {
   thinwire::AddSampler(module);
   nb::class_<thinwire::PyClient> client = thinwire::AddClient(module);
   thinwire::AddClientParts(client);
+  thinwire::AddStreaming(module);
 }

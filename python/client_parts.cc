@@ -50,12 +50,11 @@ std::optional<uint64_t> AwaitCommonStop(PyClient& self, double seconds) {
   return step->has_value() ? std::optional((*step)->value) : std::nullopt;
 }
 
-bool StartDrain(PyClient& self, double step_seconds) {
+bool StartDrain(PyClient& self, double step_seconds, bool has_unpushed) {
   self.CheckBetweenSteps("start_drain");
-  const auto starts =
-      self.Run<absl::StatusOr<bool>>([compute_time = absl::Seconds(step_seconds)](Client& client) {
-        return client.draining().Start(compute_time);
-      });
+  const auto starts = self.Run<absl::StatusOr<bool>>([=](Client& client) {
+    return client.draining().Start(absl::Seconds(step_seconds), has_unpushed);
+  });
   self.Check(starts.status());
   return *starts;
 }
@@ -135,9 +134,9 @@ void AddClientParts(nb::class_<PyClient>& client) {
       .def("await_common_stop", &AwaitCommonStop, "seconds"_a,
            "After stop(): returns the step before which all live workers stop, or None if some of "
            "them go on, or if they do not agree within SECONDS.")
-      .def("start_drain", &StartDrain, "step_seconds"_a,
-           "After stop(): returns whether there is a residual, which the next step will empty. "
-           "STEP_SECONDS is the usual time of a step.")
+      .def("start_drain", &StartDrain, "step_seconds"_a, "has_unpushed"_a = false,
+           "After stop(): returns whether there is a residual, which the next step will empty, or "
+           "values that it shall push (HAS_UNPUSHED). STEP_SECONDS is the usual time of a step.")
       .def("residual_norm", &ResidualNorm,
            "Returns the L1 norm of the gradient values that no server is known to have.")
       .def(

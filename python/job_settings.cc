@@ -14,6 +14,7 @@
 #include "config/job.h"
 #include "config/job_text.h"
 #include "config/places.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 namespace {
@@ -95,7 +96,8 @@ std::vector<std::string> JobSettingNames() {
 }
 
 absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
-                                        const std::vector<JobSetting>& settings) {
+                                        const std::vector<JobSetting>& settings,
+                                        const LocalStepsSpec& local) {
   JobText text;
   if (!path.empty()) {
     ASSIGN_OR_RETURN(text, ReadJobFile(path));
@@ -108,6 +110,13 @@ absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
   }
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   DropReplacedFields(text.config, text.places);
+  if (local.streaming()) {
+    Task& task = *text.config.mutable_task();
+    task.set_local_steps(local.count);
+    task.set_fragments(local.fragments);
+    task.set_overlap_steps(local.overlap);
+    if (local.overlap > 0) task.set_mixing(local.mixing);
+  }
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
   RETURN_IF_ERROR(CheckSupported(spec));
   text.config.clear_task();

@@ -33,7 +33,8 @@ std::vector<std::string> JobSettingNames();
 // checks the result. Errors: errors of the job file; InvalidArgument with one line per problem,
 // also for settings that need a C++ worker.
 absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
-                                        const std::vector<JobSetting>& settings);
+                                        const std::vector<JobSetting>& settings,
+                                        const LocalStepsSpec& local = {});
 
 }  // namespace thinwire
 

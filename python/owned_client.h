@@ -19,6 +19,7 @@
 #include "client/transport/grpc_transport.h"
 #include "common/memory/huge_page_arena.h"
 #include "common/model/partition.h"
+#include "common/spec/local_steps_spec.h"
 #include "common/time/bandwidth_limit.h"
 #include "common/time/executor.h"
 #include "config/connection_flags.h"
@@ -64,6 +65,7 @@ struct WorkerSettings {
   std::string state_dir;       // empty: the worker's state is not saved
   uint64_t planned_steps = 0;  // steps of the whole run; 0: unknown
   uint32_t examples = 1;       // examples of a worker's usual step
+  LocalStepsSpec local;        // if they are exchanged in fragments
   // Fields of Task (proto/job.proto) in text format, in which all workers must agree.
   std::string task;
 };

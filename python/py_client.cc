@@ -11,10 +11,11 @@ namespace nb = nanobind;
 
 namespace thinwire {
 
-PythonJob MakeJob(const std::string& config, const std::vector<Setting>& settings) {
+PythonJob MakeJob(const std::string& config, const std::vector<Setting>& settings,
+                  const LocalStepsSpec& local) {
   std::vector<JobSetting> list;
   for (const auto& [name, values, place] : settings) list.push_back({name, values, place});
-  absl::StatusOr<PythonJob> job = MakePythonJob(config, list);
+  absl::StatusOr<PythonJob> job = MakePythonJob(config, list, local);
   if (!job.ok()) Raise("Error", std::string(job.status().message()));
   return *std::move(job);
 }
@@ -34,7 +35,7 @@ auto PyClient::Wait(Call call) {
 PyClient::PyClient(const std::string& config, const std::vector<Setting>& settings,
                    const std::vector<NamedShape>& tensors, const WorkerSettings& worker)
     : pid_(getpid()), threads_(std::make_unique<Threads>()) {
-  const PythonJob job = MakeJob(config, settings);
+  const PythonJob job = MakeJob(config, settings, worker.local);
   std::vector<TensorShape> shapes;
   for (const auto& [name, shape] : tensors) shapes.push_back({.name = name, .shape = shape});
   absl::StatusOr<std::unique_ptr<OwnedClient>> owned =
@@ -118,6 +119,17 @@ void PyClient::Ready(uint32_t tensor, AnyArray gradient) {
   gradients_.push_back(std::move(gradient));
   ready_[tensor] = true;
   client.Ready(tensor, values);
+}
+
+void PyClient::ReadyFragment(uint32_t fragment, std::span<const std::span<float>> tensors) {
+  Client& client = this->client();
+  Require(State::kInStep, "ready");
+  client.ReadyFragment(fragment, tensors);
+  if (fragment + 1 == client.fragments().size()) ready_.assign(ready_.size(), true);
+}
+
+void PyClient::WaitFragment(uint32_t fragment) {
+  Check(Wait([fragment](Client& client) { return client.WaitFragment(fragment); }));
 }
 
 void PyClient::EndStep() {

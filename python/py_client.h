@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,8 +42,10 @@ using Setting = std::tuple<std::string, std::vector<std::string>, std::string>;
 // A name and a shape.
 using NamedShape = std::tuple<std::string, std::vector<int64_t>>;
 
-// Returns the job of the job file CONFIG, "" for none, and SETTINGS. Raises Error.
-PythonJob MakeJob(const std::string& config, const std::vector<Setting>& settings);
+// Returns the job of the job file CONFIG, "" for none, and SETTINGS, with workers that take LOCAL
+// steps. Raises Error.
+PythonJob MakeJob(const std::string& config, const std::vector<Setting>& settings,
+                  const LocalStepsSpec& local = {});
 
 // Not thread-safe, as Client. The GIL is held in all calls.
 class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
@@ -57,6 +60,9 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   void WaitTensor(uint32_t tensor);
   void WaitAll();
   void Ready(uint32_t tensor, AnyArray gradient);
+  // In place of Ready for all tensors: for all fragments, in their order (python/streaming.h).
+  void ReadyFragment(uint32_t fragment, std::span<const std::span<float>> tensors);
+  void WaitFragment(uint32_t fragment);
   void EndStep();
   uint64_t NextStep();
   // Also completes a step whose gradients are encoded, as after an interrupted NextStep.
@@ -72,6 +78,8 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   const JobSpec& job() const { return job_; }
   const std::vector<TensorShape>& tensors() const { return owned_->tensors(); }
   nanobind::object Replica(uint32_t tensor, nanobind::handle self) const;
+  // Returns the last result of Join or NextStep.
+  Step next() const { return next_; }
 
   // --- for the calls of the client's parts ---
 
@@ -81,6 +89,7 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   Client& UsableClient() const;
   // Raises Error within a step and before Join. CALL names the call in the message.
   void CheckBetweenSteps(const char* call) const;
+  void CheckTensor(uint32_t tensor) const;
   // Raises the exception of STATUS unless it is OK.
   void Check(const absl::Status& status) const;
   // Returns the result of CALL(client), which runs on the caller thread, after DONE(result) has
@@ -103,7 +112,6 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   };
 
   void CheckProcess() const;
-  void CheckTensor(uint32_t tensor) const;
   void Require(State state, const char* call) const;
   void SetNext(Step next);
   // Returns the result of CALL(client), one of the client's waits for a step, on this thread.

@@ -10,7 +10,7 @@
 #   tsan       servers and clients with the thread sanitizer                     many minutes: it builds these folders anew
 #   headers    compiles all sources without the precompiled headers, which hide a missing include
 #                                                                                about 15 minutes
-#   promises   tests/promises_test.cc with long faults                           some minutes
+#   promises   tests/processes/promises_test.cc with long faults                           some minutes
 #   times      the times that docs/failures.md promises after a kill, each with five times its tolerance
 #                                                                                1 minute
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
@@ -131,7 +131,7 @@ times() {
 }
 
 promises() {
-  bazel test //tests:promises_test --test_output=all --nocache_test_results --test_timeout=3600 \
+  bazel test //tests/processes:promises_test --test_output=all --nocache_test_results --test_timeout=3600 \
     --test_env=THINWIRE_LONG_FAULTS=1 || return 1
   echo "$(grep -c '^\[       OK \]' "$logs/promises") cases with long faults"
 }

@@ -31,13 +31,14 @@ std::optional<TcpSettings> ReadTcpSettings(const std::string& dir) {
 std::vector<std::string> TcpAdvice(const TcpSettings& settings, absl::Duration round_trip) {
   // BBR sends at the rate that it has measured, also after a loss or an idle time.
   if (round_trip < kShortRoundTrip || settings.congestion_control == "bbr") return {};
-  std::vector<std::string> advice = {
+  std::vector<std::string> advice;
+  advice.reserve(2);
+  advice.push_back(
       absl::StrCat("slow after a loss (expected net.ipv4.tcp_congestion_control=bbr, got ",
-                   settings.congestion_control, ")")};
+                   settings.congestion_control, ")"));
   if (settings.slow_start_after_idle) {
-    // absl::StrCat avoids a wrong warning of GCC 12 about a literal.
-    advice.push_back(absl::StrCat(
-        "slow after an idle time (expected bbr or net.ipv4.tcp_slow_start_after_idle=0)"));
+    advice.emplace_back(
+        "slow after an idle time (expected bbr or net.ipv4.tcp_slow_start_after_idle=0)");
   }
   return advice;
 }

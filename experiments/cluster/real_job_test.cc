@@ -26,7 +26,7 @@
 #include "server/job/job_threads.h"
 #include "server/job/make_job.h"
 #include "server/job/testing/direct_peers.h"
-#include "tests/job_server.h"
+#include "tests/clusters/job_server.h"
 #include "worker/options/client_options.h"
 
 namespace thinwire::lab {

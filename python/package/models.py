@@ -44,7 +44,7 @@ class ModelWorker(JobWorker):
 
     def __init__(self, model: torch.nn.Module, optimizer: str | None, learning_rate: float | None, steps: int,
                  examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None, batch_count: int = 1,
-                 local_group: Any = None):
+                 local_group: Any = None, streaming: dict[str, Any] | None = None):
         """MODEL has trainable parameters of fp32, bf16 or fp16. LOCAL_GROUP: the processes of the worker.
 
         The other arguments are those of JobWorker.
@@ -58,7 +58,7 @@ class ModelWorker(JobWorker):
             return cast(Client, self._group_client)
 
         super().__init__(shapes, optimizer, learning_rate, steps, examples, settings, sampler, batch_count,
-                         None if local_group is None else wrap_client)
+                         None if local_group is None else wrap_client, streaming)
         self._model = model
         self._names = list(parameters)
         self._parameters = list(parameters.values())

@@ -109,10 +109,10 @@ class ElasticSampler:
 
     # --- the rest is for optimizers ---
 
-    def task(self, batch_count: int) -> str:
-        """Returns the fields of Task (proto/job.proto) that the workers must have in common."""
-        return (f"train_examples: {self._example_count} batch_size: {self.batch_size} seed: {self._seed} "
-                f"local_steps: {batch_count}")
+    def task(self, fields: dict[str, object]) -> str:
+        """Returns the fields of Task (proto/job.proto) that the workers must have in common: those of the sampler and FIELDS."""
+        fields = {"train_examples": self._example_count, "batch_size": self.batch_size, "seed": self._seed} | fields
+        return " ".join(f"{name}: {value}" for name, value in fields.items())
 
     def attach(self, worker: int, workers: int, batch_count: int) -> None:
         """Begins the work for an optimizer, which uses BATCH_COUNT batches in a step."""
@@ -147,6 +147,11 @@ class ElasticSampler:
             raise Error(
                 f"sampler: no batch for step {self._step} (expected a batch of its DataLoader before each step(), got none)")
         return self._given[0]
+
+    @property
+    def ends_epoch(self) -> bool:
+        """Whether the optimizer's step is the last one of its epoch."""
+        return self._dealt.epoch(self._step + 1) > self._dealt.epoch(self._step)
 
     def end_first(self) -> _Batch:
         """Ends the batch first() and returns it."""

@@ -60,10 +60,12 @@ class JobWorker:
 
     def __init__(self, tensors: Mapping[str, Sequence[int]], optimizer: str | None, learning_rate: float | None,
                  steps: int, examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None,
-                 batch_count: int = 1, wrap_client: Callable[[Callable[[], _client.Client]], _client.Client] | None = None):
+                 batch_count: int = 1, wrap_client: Callable[[Callable[[], _client.Client]], _client.Client] | None = None,
+                 streaming: dict[str, Any] | None = None):
         """Makes the client of TENSORS, which are shapes by name.
 
-        BATCH_COUNT is the number of batches in a step of the servers. WRAP_CLIENT(make) returns another object with the calls of
+        BATCH_COUNT is the number of batches in a step of the servers. STREAMING has the fields fragments, overlap_steps and mixing of
+        docs/streaming.md; None: the servers' steps are exchanged as a whole. WRAP_CLIENT(make) returns another object with the calls of
         the client that make() returns. The other arguments are those of DistributedOptimizer.
         The caller calls _join() next, and _follow_deals() at the end.
         """
@@ -89,9 +91,11 @@ class JobWorker:
                 process = process._replace(addresses=servers.addresses)
             own = process._asdict()
             own.pop("processes")
+            local: dict[str, Any] = {"local_steps": batch_count} | (streaming or {})
             return _client.Client(
                 settings=job_settings, tensors=list(self._shapes.items()), planned_steps=steps,
-                examples=self.examples * batch_count, task="" if sampler is None else sampler.task(batch_count), **own)
+                examples=self.examples * batch_count,
+                task="" if sampler is None else sampler.task(local), **local, **own)
 
         self._client = make_client() if wrap_client is None else wrap_client(make_client)
         if self._client.holds_average != self._takes_average:
@@ -269,8 +273,11 @@ class JobWorker:
             if common is not None:
                 self._stop_step, self._keeps_residual = common, True
                 return
-        self._drains = self._client.start_drain(self._step_seconds)
+        self._drains = self._start_drain()
         self._stop_step = self._step + self._drains
+
+    def _start_drain(self) -> bool:
+        return self._client.start_drain(self._step_seconds)
 
     def _save_state_if_due(self) -> None:
         if not self._client.state_is_due:

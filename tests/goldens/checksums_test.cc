@@ -27,7 +27,7 @@
 #include "server/job/testing/direct_peers.h"
 #include "tests/goldens/golden_file.h"
 #include "tests/goldens/golden_job.h"
-#include "tests/job_server.h"
+#include "tests/clusters/job_server.h"
 
 namespace thinwire {
 namespace {

@@ -37,7 +37,7 @@
 #include "client/encode/worker_folder.h"
 #include "client/transport/grpc_transport.h"
 #include "common/files/crc32c.h"
-#include "tests/daemons.h"
+#include "tests/processes/daemons.h"
 #include "tests/goldens/golden_file.h"
 #include "tests/goldens/golden_job.h"
 #include "worker/trainer/loss_scale.h"

@@ -187,7 +187,7 @@ thinwire.init()
 
 
 class HostsTest(LaunchTestCase):
-    """`thinwire launch --hosts` with a Python program; tests/launch_test.cc has a real sshd."""
+    """`thinwire launch --hosts` with a Python program; tests/processes/launch_test.cc has a real sshd."""
 
     def setUp(self):
         super().setUp()

@@ -64,13 +64,17 @@ def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None, 
                       "counters": counters}))
 
 
-def train_locally(settings, exchanges, every, seconds=0):
-    """Trains with LocalSteps. Every exchange takes at least SECONDS; if that is not 0, prints a line before the first."""
+def train_locally(settings, exchanges, every, seconds=0, streaming=None):
+    """Trains with LocalSteps. Every exchange takes at least SECONDS; if that is not 0, prints a line before the first.
+
+    STREAMING: fragments, overlap_steps and mixing. With an overlap, one more exchange follows.
+    """
     model = make_model()
     tw.init()
     settings = dict(settings)
     inner = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
-    optimizer = tw.LocalSteps(model, inner, every, settings.pop("optimizer"), settings.pop("learning_rate"), **settings)
+    optimizer = tw.LocalSteps(model, inner, every, settings.pop("optimizer"), settings.pop("learning_rate"), **(streaming or {}),
+                              **settings)
     if seconds:
         print("training", flush=True)
     while optimizer.step_number < exchanges:
@@ -80,6 +84,8 @@ def train_locally(settings, exchanges, every, seconds=0):
             optimizer.zero_grad()
             loss_of(model, WORKER, step).backward()
             optimizer.step()
+    if streaming and streaming.get("overlap_steps"):
+        optimizer.sync()
     counters = optimizer.counters
     optimizer.close()
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "counters": counters}))
