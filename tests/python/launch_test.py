@@ -307,7 +307,9 @@ class TorchrunTest(LaunchTestCase):
         code, _, errors = self.end_of(process)
         self.assertNotEqual(code, 0)
         self.assertRegex(errors, r"thinwire: server 1 was killed by signal 9; its log ends with:\n  \S")
-        self.assertRegex(errors, r"thinwire.ServerLostError: .*server 1 \(127.0.0.1:")
+        # The two workers write at the same time, so their lines may be mixed.
+        self.assertIn("ServerLostError", errors)
+        self.assertRegex(errors, r"server 1 \(127.0.0.1:\d+\): silent for")
 
     def test_servers_end_with_a_killed_worker_0(self):
         process = self.start_training(self.torchrun)
