@@ -31,6 +31,7 @@
 #include "cli/train/train_command.h"
 #include "common/base/exit_code.h"
 #include "common/base/process_setup.h"
+#include "common/base/status_macros.h"
 #include "common/version/version.h"
 #include "config/field_flags.h"
 #include "config/fields.h"
@@ -89,6 +90,24 @@ struct Command {
   CLI::App* app;
   std::function<ExitCode()> run;
 };
+
+// Returns what is wrong with the command line WORDS. CLI11 reports an unknown command or flag only
+// as a missing one.
+absl::Status UsageError(const CLI::App& app, std::span<const std::string> words,
+                        const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  std::string name = app.get_name();
+  for (const std::string& word : words) {
+    if (word.starts_with('-') || command->get_subcommands(nullptr).empty()) break;
+    const auto found = FindCommand(*command, word);
+    if (!found.ok()) return found.status();
+    command = *found;
+    absl::StrAppend(&name, " ", word);
+  }
+  RETURN_IF_ERROR(CheckNoExtras(*command));
+  return absl::InvalidArgumentError(
+      absl::StrCat(error.what(), " (", name, " --help shows what is expected)"));
+}
 
 ExitCode Main(int argc, char** argv) {
   CLI::App app("thinwire: a sharded parameter server for thin wires.", "thinwire");
@@ -157,12 +176,8 @@ ExitCode Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // CLI11 reports an unknown command only as a missing command.
-    if (argc > 1 && argv[1][0] != '-') {
-      if (const auto found = FindCommand(app, argv[1]); !found.ok())
-        return Fail(console, found.status(), ExitCode::kUsage);
-    }
-    return app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
+    if (error.get_exit_code() == 0) return static_cast<ExitCode>(app.exit(error));  // --help
+    return Fail(console, UsageError(app, arguments, error), ExitCode::kUsage);
   }
   const auto command =
       std::ranges::find_if(commands, [](const Command& each) { return each.app->parsed(); });

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/grpc_message.h"
 
 namespace thinwire {
 namespace {
@@ -43,9 +44,9 @@ absl::Status CallError(const grpc::Status& status, const std::string& server_nam
         credentials.identity()->job, ", the job of --credentials)"));
   }
   // gRPC and absl number their status codes equally.
-  return absl::Status(
-      static_cast<absl::StatusCode>(status.error_code()),
-      absl::StrCat(server_name, ": ", status.error_message(), HintOf(status, credentials)));
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      absl::StrCat(server_name, ": ", PlainMessage(status.error_message()),
+                                   HintOf(status, credentials)));
 }
 
 }  // namespace thinwire

@@ -12,8 +12,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/memory/byte_chain.h"
@@ -21,6 +19,7 @@
 #include "common/tls/worker_token.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
+#include "proto/grpc_message.h"
 
 namespace thinwire {
 namespace {
@@ -56,26 +55,10 @@ void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(timeout));
 }
 
-// Returns the cause of a failed connection in gRPC's error message, and other messages unchanged:
-//   failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:7000: Failed to connect
-//   to remote host: Connection refused                                    -> connection refused
-std::string ShortMessage(std::string message) {
-  if (absl::StrContains(message, "Hostname Verification Check failed")) {
-    return "its certificate is not that of this server";
-  }
-  const bool connecting = absl::StartsWith(message, "failed to connect") ||
-                          absl::StartsWith(message, "DNS resolution failed");
-  const size_t colon = message.rfind(": ");
-  if (!connecting || colon == std::string::npos || colon + 2 == message.size()) return message;
-  message.erase(0, colon + 2);
-  message[0] = absl::ascii_tolower(message[0]);
-  return message;
-}
-
 absl::Status FromGrpc(const grpc::Status& status) {
   // absl::StatusCode and grpc::StatusCode use the same numbers.
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      ShortMessage(status.error_message()));
+                      PlainMessage(status.error_message()));
 }
 
 // One call of the gRPC method Exchange, which is a stream. Thread-safe.
