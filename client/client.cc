@@ -9,7 +9,6 @@
 #include "client/exchange/status_report.h"
 #include "client/replica/replica.h"
 #include "common/base/status_macros.h"
-#include "common/model/fragments.h"
 #include "common/spec/place_tensors.h"
 
 namespace thinwire {
@@ -35,8 +34,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
 
 Client::Client(ClientOptions options, Partition partition, Transport& transport,
                ExecutorFactory& threads, const Device* device)
-    : thread_(std::move(options), std::move(partition), transport, threads, device),
-      fragments_(DealFragments(thread_.partition, thread_.options.fragments)) {}
+    : thread_(std::move(options), std::move(partition), transport, threads, device) {}
 
 Client::~Client() {
   if (gradient_loop_ != nullptr) gradient_loop_->Stop();
@@ -78,24 +76,14 @@ void Client::BeginStep(Step step, uint32_t examples, float scale, float rate_fac
   thread_.loop->Post([=, this] { thread_.core->BeginStep(step, examples, scale, rate_factor); });
 }
 
-template <typename Wait>
-auto Client::CountWait(int field_number, Wait wait) {
-  client::StatusReport& report = thread_.core->parts().report;
-  const absl::Time begin = thread_.threads.Now();
-  report.BeginWait();
-  auto result = wait();
-  report.EndWait(thread_.threads.Now() - begin, field_number);
-  return result;
-}
-
 absl::Status Client::WaitTensor(uint32_t tensor) {
-  return CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber,
-                   [&] { return thread_.progress.WaitTensor(tensor); });
+  return thread_.CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber,
+                           [&] { return thread_.progress.WaitTensor(tensor); });
 }
 
 absl::Status Client::WaitAll() {
-  return CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber,
-                   [&] { return thread_.progress.WaitAll(); });
+  return thread_.CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber,
+                           [&] { return thread_.progress.WaitAll(); });
 }
 
 void Client::Ready(uint32_t tensor, std::span<const float> gradient,
@@ -118,48 +106,28 @@ void Client::Ready(uint32_t tensor, TensorGradient gradient) {
   });
 }
 
-void Client::ReadyFragment(uint32_t fragment, std::span<const std::span<float>> tensors) {
-  thread_.step_is_partial = true;
-  // WaitFragment may follow before the loop has encoded the fragment.
-  for (const ShardId shard : fragments_[fragment]) thread_.progress.OnShardExpected(shard);
-  thread_.loop->Post(
-      [this, fragment,
-       tensors = std::vector<std::span<const float>>(tensors.begin(), tensors.end())] {
-        thread_.core->ReadyFragment(fragment, tensors);
-      });
-}
-
-absl::Status Client::WaitFragment(uint32_t fragment) {
-  const auto arrived = [&] {
-    // The answer may wait for pushes of workers that wait to know where this one stops.
-    if (thread_.progress.WaitShardsOrStop(fragments_[fragment])) {
-      thread_.ReportStop(thread_.next + 1);
-    }
-    return thread_.progress.WaitShards(fragments_[fragment]);
-  };
-  return CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber, arrived);
-}
-
 absl::Status Client::EndStep() {
-  return CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
-                   [&] { return thread_.progress.WaitEncoded(); });
+  return thread_.CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
+                           [&] { return thread_.progress.WaitEncoded(); });
 }
 
 absl::StatusOr<Step> Client::NextStep() {
-  const auto judged = [&] {
+  absl::StatusOr<Step> next;
+  RETURN_IF_ERROR(thread_.CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber, [&] {
     // The verdict may wait for pushes of workers that wait to know where this one stops.
     if (thread_.progress.WaitNextOrStop()) thread_.ReportStop(thread_.next + 1);
-    return thread_.progress.WaitNext();
-  };
-  ASSIGN_OR_RETURN(thread_.next, CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber, judged));
+    next = thread_.progress.WaitNext();
+    return next.status();
+  }));
+  thread_.next = *next;
   thread_.step_is_partial = !thread_.progress.judged();
   thread_.core->parts().worker_news.AskForEvaluator();
   return thread_.next;
 }
 
 absl::StatusOr<Step> Client::Settle() {
-  RETURN_IF_ERROR(CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
-                            [&] { return thread_.progress.WaitJudged(); }));
+  RETURN_IF_ERROR(thread_.CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
+                                    [&] { return thread_.progress.WaitJudged(); }));
   std::optional<Step> next;
   thread_.loop->Run([&] { next = thread_.core->Settle(); });
   thread_.step_is_partial = false;

@@ -19,7 +19,8 @@
 //
 // If a call fails and rolled_back() returns true, the servers continue from an earlier step: call
 // Join again and go on with the step that it returns. Everything beside the training loop is a part
-// of the client (client/parts/): deals(), members(), state(), draining(), masters() and trials().
+// of the client (client/parts/): fragments(), deals(), members(), state(), draining(), masters() and
+// trials().
 //
 // With a Device, gradients and the replica are in the device's memory; only messages are in the
 // host's memory. Work that is launched on the device after WaitTensor returns may read the tensor's
@@ -51,6 +52,7 @@
 #include "client/parts/core_thread.h"
 #include "client/parts/deals.h"
 #include "client/parts/draining.h"
+#include "client/parts/fragments.h"
 #include "client/parts/masters.h"
 #include "client/parts/members.h"
 #include "client/parts/state_saver.h"
@@ -132,17 +134,6 @@ class Client {
   // Thread-safe.
   void Ready(uint32_t tensor, TensorGradient gradient);
 
-  // Returns the shards of each fragment (options.fragments).
-  const std::vector<std::vector<ShardId>>& fragments() const { return fragments_; }
-  // Passes the values of TENSORS, one span per tensor in the host's memory, for the shards of
-  // FRAGMENT to the client. A step may pass all fragments, in ascending order, instead of calling
-  // Ready for all tensors. The values of the fragment must not change until EndStep returns.
-  void ReadyFragment(uint32_t fragment, std::span<const std::span<float>> tensors);
-  // Blocks until the next step's parameters of FRAGMENT, whose values were passed to ReadyFragment,
-  // are in the replica. They stay unchanged until the next ReadyFragment. After Stop, the wait lasts
-  // as long as EndStep. Errors: those of WaitTensor.
-  absl::Status WaitFragment(uint32_t fragment);
-
   // Blocks until every shard is encoded. Afterwards the caller may overwrite gradients without an
   // owner. REQUIRES: Ready was called for every tensor.
   absl::Status EndStep();
@@ -181,6 +172,7 @@ class Client {
   // Blocks for DURATION, or until Stop.
   void Pause(absl::Duration duration);
 
+  client::Fragments& fragments() { return fragments_; }
   client::Deals& deals() { return deals_; }
   client::Members& members() { return members_; }
   const client::Members& members() const { return members_; }
@@ -206,13 +198,9 @@ class Client {
          const Device* device);
 
   absl::Status Init();
-  // Returns the result of WAIT, a wait of the training thread, and counts its time by its cause
-  // (StatusReport::EndWait).
-  template <typename Wait>
-  auto CountWait(int field_number, Wait wait);
 
   client::CoreThread thread_;
-  const std::vector<std::vector<ShardId>> fragments_;
+  client::Fragments fragments_{thread_};
   client::Deals deals_{thread_};
   client::Members members_{thread_};
   client::StateSaver state_{thread_};

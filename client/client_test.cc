@@ -888,16 +888,16 @@ TEST_F(ClientTest, FragmentsAreExchangedOneAfterTheOther) {
   for (Step step; step < Step{2}; ++step) {
     client_->BeginStep(step, kExamples);
     for (uint32_t f = 0; f < 3; ++f) {
-      client_->ReadyFragment(f, tensors);
-      ASSERT_TRUE(client_->WaitFragment(f).ok());
+      client_->fragments().Ready(f, tensors);
+      ASSERT_TRUE(client_->fragments().Wait(f).ok());
       size_t received = 0;
       for (const auto& server : servers_) {
         for (const PushEntry& push : server->pushes()) received += push.step == step ? 1 : 0;
       }
       size_t expected = 0;
-      for (uint32_t g = 0; g <= f; ++g) expected += client_->fragments()[g].size();
+      for (uint32_t g = 0; g <= f; ++g) expected += client_->fragments().shards()[g].size();
       EXPECT_EQ(received, expected);
-      for (const ShardId shard : client_->fragments()[f]) {
+      for (const ShardId shard : client_->fragments().shards()[f]) {
         const Segment& segment = partition_.segments(shard)[0];
         const float initial = initial_[segment.tensor][segment.offset];
         EXPECT_EQ(Replica(segment.tensor)[segment.offset],

@@ -124,12 +124,12 @@ void PyClient::Ready(uint32_t tensor, AnyArray gradient) {
 void PyClient::ReadyFragment(uint32_t fragment, std::span<const std::span<float>> tensors) {
   Client& client = this->client();
   Require(State::kInStep, "ready");
-  client.ReadyFragment(fragment, tensors);
-  if (fragment + 1 == client.fragments().size()) ready_.assign(ready_.size(), true);
+  client.fragments().Ready(fragment, tensors);
+  if (fragment + 1 == client.fragments().shards().size()) ready_.assign(ready_.size(), true);
 }
 
 void PyClient::WaitFragment(uint32_t fragment) {
-  Check(Wait([fragment](Client& client) { return client.WaitFragment(fragment); }));
+  Check(Wait([fragment](Client& client) { return client.fragments().Wait(fragment); }));
 }
 
 void PyClient::EndStep() {

@@ -41,7 +41,7 @@ bool PyStreaming::Move(uint32_t done) {
   bool mixed = false;
   for (; !moves_.empty() && moves_.front().local_steps <= done; moves_.pop_front()) {
     const client::FragmentMove& move = moves_.front();
-    const std::vector<ShardId>& shards = client_.client().fragments()[move.fragment];
+    const std::vector<ShardId>& shards = client_.client().fragments().shards()[move.fragment];
     if (move.mixes) {
       client_.WaitFragment(move.fragment);
       streaming_.Mix(shards, replica_, move.own);

@@ -57,7 +57,7 @@ struct ClientOptions {
   CorrectionOptions correction;
   double gradient_clip = 0;  // limit on the norm of the workers' summed gradients; 0: no limit
   // The number of fragments of the model that the caller may push one after the other in a step
-  // (Client::ReadyFragment), with gradient_clip 0. Client::Make refuses more than the shards.
+  // (client/parts/fragments.h), with gradient_clip 0. Client::Make refuses more than the shards.
   uint32_t fragments = 1;
   // The folder in which StateSaver keeps the worker's state; empty: the state is not saved.
   std::string state_dir;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/exchange/status_report.h"
 #include "common/base/status_macros.h"
 
 namespace thinwire::client {
@@ -54,6 +55,15 @@ absl::Status CoreThread::WaitUntil(absl::FunctionRef<bool(absl::Duration)> ready
     timeout = options.heartbeat_interval;
   }
   return absl::OkStatus();
+}
+
+absl::Status CoreThread::CountWait(int field_number, absl::FunctionRef<absl::Status()> wait) {
+  StatusReport& report = core->parts().report;
+  const absl::Time begin = threads.Now();
+  report.BeginWait();
+  absl::Status result = wait();
+  report.EndWait(threads.Now() - begin, field_number);
+  return result;
 }
 
 void CoreThread::ReportStop(Step step) {

@@ -60,6 +60,9 @@ class CoreThread {
   absl::Status WaitUntil(absl::FunctionRef<bool(absl::Duration)> ready, absl::string_view about,
                          absl::FunctionRef<void()> between);
 
+  // Returns the result of WAIT, a wait of the training thread, and counts its time by its cause, the
+  // field FIELD_NUMBER of WorkerCounters (StatusReport::EndWait).
+  absl::Status CountWait(int field_number, absl::FunctionRef<absl::Status()> wait);
   // Tells the lead that this worker was asked to stop, and begins no step from STEP on by itself.
   void ReportStop(Step step);
   // Returns whether a server has not yet reported which pushed values gTop-k selected.

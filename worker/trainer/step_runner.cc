@@ -150,7 +150,7 @@ absl::Status StepRunner::StreamLocalSteps(Step step,
                                           std::span<const std::span<const uint32_t>> parts,
                                           bool whole, BatchResult& trained) {
   client::StreamingSteps& streaming = *streaming_;
-  const std::vector<std::vector<ShardId>>& fragments = parts_.client.fragments();
+  const std::vector<std::vector<ShardId>>& fragments = parts_.client.fragments().shards();
   const std::vector<std::span<float>> replica = Replica();
   uint32_t done = 0;
   const auto train_until = [&](size_t end) -> absl::Status {
@@ -162,11 +162,11 @@ absl::Status StepRunner::StreamLocalSteps(Step step,
   };
   const auto push = [&](uint32_t f) {
     streaming.Take(fragments[f]);
-    parts_.client.ReadyFragment(f, streaming.differences());
+    parts_.client.fragments().Ready(f, streaming.differences());
   };
   const auto mix = [&](uint32_t f, float own) -> absl::Status {
     const TraceSpan wait(parts_.tracer, kTrainingLane, "wait for parameters", {.step = step});
-    RETURN_IF_ERROR(parts_.client.WaitFragment(f));
+    RETURN_IF_ERROR(parts_.client.fragments().Wait(f));
     streaming.Mix(fragments[f], replica, own);
     return absl::OkStatus();
   };
