@@ -1,6 +1,7 @@
 #include "admin/html.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,10 @@ std::string State(const std::string& text, bool alarm) {
 
 std::string Problem(const std::string& text) {
   return absl::StrCat("<p class=\"problem\">", Escape(text), "</p>\n");
+}
+
+std::string Fold(const std::string& summary, const std::string& body) {
+  return absl::StrCat("<details><summary>", Escape(summary), "</summary>\n", body, "</details>\n");
 }
 
 std::string Facts(std::span<const std::pair<std::string, std::string>> facts) {
@@ -103,11 +108,15 @@ std::string Chart(const std::string& name, const std::string& x_name,
                           (high.y - point.y) / y_span * kChartHeight);
   }
   return absl::StrFormat(
-      "<figure><figcaption>%s: %.4g now, lowest %.4g, highest %.4g; %s %.0f to %.0f</figcaption>"
+      "<figure><figcaption>%s: %s now, lowest %s, highest %s; %s %.0f to %.0f</figcaption>"
+      "<div class=\"chart\"><span class=\"y\"><span>%s</span><span>%s</span></span>"
       "<svg viewBox=\"0 -4 %.0f %.0f\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"%s\">"
-      "<polyline points=\"%s\"/></svg></figure>\n",
-      Escape(name), points.back().y, low.y, high.y, Escape(x_name), points.front().x,
-      points.back().x, kChartWidth, kChartHeight + 8, Escape(name), line);
+      "<polyline points=\"%s\"/></svg>"
+      "<span class=\"x\"><span>%.0f</span><span>%s</span><span>%.0f</span></span></div></figure>\n",
+      Escape(name), NumberText(points.back().y), NumberText(low.y), NumberText(high.y),
+      Escape(x_name), points.front().x, points.back().x, NumberText(high.y), NumberText(low.y),
+      kChartWidth, kChartHeight + 8, Escape(name), line, points.front().x, Escape(x_name),
+      points.back().x);
 }
 
 std::string Page(const std::string& title, const std::string& body) {
@@ -118,6 +127,12 @@ std::string CountText(uint64_t count) {
   std::string text = absl::StrCat(count);
   for (size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ',');
   return text;
+}
+
+std::string NumberText(double number) {
+  const double size = std::abs(number);
+  if (size < 1e4 || size >= 1e15) return absl::StrFormat("%.4g", number);
+  return absl::StrCat(number < 0 ? "-" : "", CountText(static_cast<uint64_t>(std::llround(size))));
 }
 
 std::string BytesText(uint64_t bytes) {

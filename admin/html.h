@@ -27,6 +27,9 @@ std::string State(const std::string& text, bool alarm);
 // Returns a paragraph about a thing that is wrong.
 std::string Problem(const std::string& text);
 
+// Returns BODY, which is HTML, behind its SUMMARY until a reader opens it.
+std::string Fold(const std::string& summary, const std::string& body);
+
 // Returns figures with their names, such as {"step", "412"}, side by side.
 std::string Facts(std::span<const std::pair<std::string, std::string>> facts);
 
@@ -40,16 +43,18 @@ std::string Table(std::span<const std::string> columns,
 inline constexpr size_t kMaxBarCount = 16;
 std::string Bars(const std::map<uint64_t, uint64_t>& counts);
 
-// Returns a line chart with the first and last x, and the smallest and largest y. NAME is the name
-// of y, X_NAME that of x.
+// Returns a line chart. Its axes have the first and last x, and the smallest and largest y. NAME is
+// the name of y, X_NAME that of x.
 std::string Chart(const std::string& name, const std::string& x_name,
                   std::span<const Curve::Point> points);
 
 // Returns the whole page, which refreshes BODY once a second if the browser runs scripts.
 std::string Page(const std::string& title, const std::string& body);
 
-// Return figures as text for people: "1,234,567", "81.2 MB" (1 MB is 10^6 bytes), "4.1 s", "4.0x".
+// Return figures as text for people: "1,234,567", "0.5135" (four digits), "81.2 MB" (1 MB is 10^6
+// bytes), "4.1 s", "4.0x".
 std::string CountText(uint64_t count);
+std::string NumberText(double number);
 std::string BytesText(uint64_t bytes);
 std::string DurationText(absl::Duration duration);
 std::string RatioText(uint64_t raw_bytes, uint64_t encoded_bytes);

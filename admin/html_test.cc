@@ -19,13 +19,13 @@ TEST(HtmlTest, EveryTextIsEscaped) {
   const std::vector<Curve::Point> points = {{0, 1}, {1, 2}};
   int count = 0;
   for (const std::string& html :
-       {Escape(kHostile), Heading(kHostile), Paragraph(kHostile), Facts(facts),
+       {Escape(kHostile), Heading(kHostile), Paragraph(kHostile), Facts(facts), Fold(kHostile, ""),
         Table(columns, rows), Chart(kHostile, kHostile, points), Page(kHostile, "")}) {
     EXPECT_THAT(html, HasSubstr(kEscaped));
     EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
     ++count;
   }
-  EXPECT_EQ(count, 7);
+  EXPECT_EQ(count, 8);
 }
 
 TEST(HtmlTest, APageHasItsBodyAndNoOutsideAsset) {
@@ -53,6 +53,9 @@ TEST(HtmlTest, AChartSpansItsValues) {
   const std::vector<Curve::Point> points = {{10, 2.5}, {20, 0.5}, {30, 1}};
   const std::string chart = Chart("loss", "step", points);
   EXPECT_THAT(chart, HasSubstr("loss: 1 now, lowest 0.5, highest 2.5; step 10 to 30"));
+  EXPECT_THAT(chart, HasSubstr("<span class=\"y\"><span>2.5</span><span>0.5</span></span>"));
+  EXPECT_THAT(chart,
+              HasSubstr("<span class=\"x\"><span>10</span><span>step</span><span>30</span>"));
   EXPECT_THAT(chart, HasSubstr("points=\"0.0,0.0 300.0,160.0 600.0,120.0 \""));
   EXPECT_THAT(Chart("loss", "step", std::span(points).first(1)),
               HasSubstr("fewer than two values"));
@@ -62,6 +65,8 @@ TEST(HtmlTest, FiguresAreReadable) {
   EXPECT_EQ(CountText(0), "0");
   EXPECT_EQ(CountText(999), "999");
   EXPECT_EQ(CountText(1234567), "1,234,567");
+  EXPECT_EQ(NumberText(0.51349), "0.5135");
+  EXPECT_EQ(NumberText(-12345.6), "-12,346");
   EXPECT_EQ(BytesText(999), "999 bytes");
   EXPECT_EQ(BytesText(81234567), "81.2 MB");
   EXPECT_EQ(DurationText(absl::Milliseconds(4140)), "4.1 s");

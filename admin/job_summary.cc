@@ -104,9 +104,9 @@ std::string NumbersText(const char* noun, const std::vector<uint32_t>& numbers) 
 std::string NoiseScaleText(const NoiseSums& noise) {
   const std::optional<double> scale = noise.scale();
   if (!scale) return "-";
-  const std::string number = *scale < 100 || *scale > 1e15
-                                 ? absl::StrFormat("%.3g", *scale)
-                                 : CountText(static_cast<uint64_t>(std::llround(*scale)));
+  if (*scale > 1e15) return "more than 10^15 examples";
+  const std::string number = *scale < 100 ? absl::StrFormat("%.3g", *scale)
+                                          : CountText(static_cast<uint64_t>(std::llround(*scale)));
   return absl::StrCat(number, " examples");
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "admin/html.h"
 #include "admin/job_condition.h"
 #include "proto/control.pb.h"
@@ -24,14 +25,23 @@ constexpr size_t kMaxShardRowCount = 256;
 
 std::string PushesHtml(const JobSummary& summary) {
   std::vector<std::vector<std::string>> verdicts;
+  std::vector<std::string> without;  // verdicts that no push has
   for (const PushVerdict& verdict : PushVerdicts()) {
     const auto found = summary.verdicts.find(verdict.name);
     const uint64_t count = found == summary.verdicts.end() ? 0 : found->second;
-    verdicts.push_back({verdict.name, CountText(count)});
+    if (count == 0) {
+      without.emplace_back(verdict.name);
+    } else {
+      verdicts.push_back({verdict.name, CountText(count)});
+    }
   }
   std::string text =
       absl::StrCat(html::Heading("Pushes by verdict"),
                    html::Table(std::vector<std::string>{"verdict", "pushes"}, verdicts));
+  if (!without.empty()) {
+    absl::StrAppend(&text,
+                    html::Paragraph(absl::StrCat("no push: ", absl::StrJoin(without, ", "))));
+  }
   if (!summary.staleness.empty()) {
     absl::StrAppend(
         &text,
@@ -60,12 +70,12 @@ std::string ShardsHtml(std::span<const ServerHistory> servers) {
                       CountText(shard.version()), CountText(shard.frontier())});
     }
   }
-  std::string text = absl::StrCat(html::Heading("Shards"), html::Table(columns, rows));
+  std::string text = html::Table(columns, rows);
   if (shard_count > rows.size()) {
     absl::StrAppend(&text, html::Paragraph(absl::StrCat(shard_count - rows.size(),
                                                         " more shards are in /status.json")));
   }
-  return text;
+  return html::Fold(absl::StrCat("Shards: ", CountText(shard_count)), text);
 }
 
 }  // namespace
@@ -155,7 +165,7 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
     absl::StrAppend(&text, html::Problem(problem));
   }
   if (!summary.insecure.empty()) {
-    absl::StrAppend(&text, html::Paragraph(InsecureText(summary.insecure), true));
+    absl::StrAppend(&text, html::Problem(InsecureText(summary.insecure)));
   }
   if (summary.worker_count == 0 && summary.answered_count > 0) {
     absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));

@@ -230,6 +230,9 @@ TEST(ServersHtmlTest, ThePageHasTheMembersAndTheCauseOfAWait) {
   EXPECT_THAT(page, HasSubstr(">mode<"));
   EXPECT_THAT(page, HasSubstr(">ssp<"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">accepted</th><td>60</td>"));
+  EXPECT_THAT(page, HasSubstr("<p>no push: "));
+  EXPECT_THAT(page, Not(HasSubstr("</th><td>0</td></tr>")));
+  EXPECT_THAT(page, HasSubstr("<details><summary>Shards: "));
   EXPECT_THAT(page, HasSubstr("Staleness in updates, mean 1.00"));
   EXPECT_THAT(page, HasSubstr("<td>32.0 kB</td><td>about 320.0 kB</td><td>10.0x</td>"));
   EXPECT_THAT(page, Not(HasSubstr("Durability")));

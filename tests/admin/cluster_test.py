@@ -131,7 +131,7 @@ class ClusterTest(unittest.TestCase):
         wait_until(lambda: "2 of 2" in self.cluster.get("server0", "/")[1], "the lead's page has both servers")
         page = self.cluster.get("server0", "/")[1]
         for text in ("thinwire server 0, job watched", ">Workers<", ">Servers<", ">Pushes by verdict<", "Staleness",
-                     ">Bytes saved<", "Durability", ">Shards<", ">live<"):
+                     ">Bytes saved<", "Durability", "<summary>Shards: ", ">live<"):
             self.assertIn(text, page)
         self.assertEqual(page.count("<td>live</td>"), 2)
         page = self.cluster.get("worker0", "/")[1]

@@ -65,6 +65,27 @@ class PageTest(unittest.TestCase):
         for request in requests:
             self.assertTrue(request.startswith(self.url("server0")), request)
 
+    def test_what_is_unfolded_stays_unfolded(self):
+        self.browser.open(self.url("server0"), NARROW, "light")
+        self.assertFalse(self.browser.evaluate("document.querySelector('details').open"))
+        self.browser.evaluate("window.first = document.querySelector('details'); window.first.open = true; 0")
+        wait_until(lambda: self.browser.evaluate("document.querySelector('details') !== window.first"), "the page refreshes")
+        self.assertTrue(self.browser.evaluate("document.querySelector('details').open"))
+
+    def check_state(self, state, alarm, image):
+        """Opens the lead's page wide and narrow, light and dark, and compares the state in words and its color."""
+        for size, width in ((WIDE, "wide"), (NARROW, "narrow")):
+            for scheme in ("light", "dark"):
+                self.browser.open(self.url("server0"), size, scheme)
+                wait_until(lambda: self.browser.evaluate("document.querySelector('.state').textContent") == state, state)
+                self.assertEqual(self.browser.evaluate("document.querySelector('.state').classList.contains('alarm')"), alarm)
+                self.assertEqual(self.browser.evaluate("document.querySelectorAll('.problem').length > 0"), alarm)
+                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), size[0])
+                self.browser.screenshot(f"{image}-{width}-{scheme}.png")
+
+    def test_a_healthy_job(self):
+        self.check_state("training", False, "state-healthy")
+
     def test_a_table_keeps_its_scroll_position(self):
         self.browser.open(self.url("server0"), NARROW, "light")
         table = "[...document.querySelectorAll('.scroll')].find((t) => t.scrollWidth > t.clientWidth + 20)"
@@ -77,13 +98,14 @@ class PageTest(unittest.TestCase):
         self.assertGreaterEqual(self.browser.evaluate("document.querySelectorAll('table').length"), 5)
         self.assertEqual(self.browser.evaluate("document.getElementById('age').textContent"), "")
 
-    def test_z_the_page_says_when_the_server_is_gone(self):
+    def test_z_the_pages_say_when_the_server_is_gone(self):
         """Runs last, because it ends a server."""
         self.browser.open(self.url("server1"), WIDE, "light")
         age = "document.getElementById('age').textContent"
         wait_until(lambda: self.browser.evaluate(age) == "live", "live")
         self.cluster.processes["server1"].kill()
         wait_until(lambda: self.browser.evaluate(age).startswith("no answer for "), "the page says so")
+        self.check_state("waiting for server 1", True, "state-dead-server")
 
 
 def main():
