@@ -81,7 +81,7 @@ struct Direction {
 }  // namespace
 
 struct LinkModel::State {
-  State(std::vector<LinkSpec> links, VirtualTime& queue);
+  State(std::vector<LinkSpec> links, VirtualTime& queue, Sites s);
 
   void Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered);
 
@@ -106,6 +106,7 @@ struct LinkModel::State {
   void StepAt(absl::Duration when);
 
   const std::vector<LinkSpec> links;
+  const Sites sites;
   VirtualTime& queue;
   std::vector<Direction> directions;  // out and in of machine 0, of machine 1, ...
   absl::node_hash_map<std::pair<size_t, size_t>, Flow> flows;  // by sender and receiver
@@ -117,8 +118,12 @@ struct LinkModel::State {
   uint64_t step_number = 0;  // of the scheduled step; earlier ones are void
 };
 
-LinkModel::State::State(std::vector<LinkSpec> l, VirtualTime& q)
-    : links(std::move(l)), queue(q), directions(2 * links.size()), sent_bytes(links.size()) {
+LinkModel::State::State(std::vector<LinkSpec> l, VirtualTime& q, Sites s)
+    : links(std::move(l)),
+      sites(std::move(s)),
+      queue(q),
+      directions(2 * links.size()),
+      sent_bytes(links.size()) {
   for (size_t i = 0; i < directions.size(); ++i) {
     const double rate = links[i / 2].bits_per_second;
     if (rate > 0) directions[i].bits_per_second = rate;
@@ -133,7 +138,7 @@ void LinkModel::State::Send(size_t from, size_t to, uint64_t bytes, Executor::Ta
   if (added) {
     flow.out = 2 * from;
     flow.in = 2 * to + 1;
-    flow.latency = links[from].latency + links[to].latency;
+    flow.latency = links[from].latency + links[to].latency + sites.Between(from, to);
   }
   if (directions[flow.out].bits_per_second == kNoLimit &&
       directions[flow.in].bits_per_second == kNoLimit) {
@@ -314,8 +319,8 @@ void LinkModel::State::Assign(Group& group, double rate) {
   group.SetNext();
 }
 
-LinkModel::LinkModel(std::vector<LinkSpec> links, VirtualTime& queue)
-    : state_(std::make_unique<State>(std::move(links), queue)) {}
+LinkModel::LinkModel(std::vector<LinkSpec> links, VirtualTime& queue, Sites sites)
+    : state_(std::make_unique<State>(std::move(links), queue, std::move(sites))) {}
 
 LinkModel::~LinkModel() = default;
 

@@ -2,10 +2,11 @@
 // the bottleneck. A link carries its bandwidth in each direction at the same time. Messages that
 // share a direction of a link share its bandwidth equally, like TCP connections; messages of the
 // same sender and receiver are sent one after the other. The last bit of a message arrives one
-// latency of both links after it was sent. Messages carry no data: the caller keeps the data until
-// the delivery.
+// latency of both links, and the distance of their sites, after it was sent. Messages carry no data:
+// the caller keeps the data until the delivery.
 //
-//   time of a message of B bytes between otherwise idle links:  8 B / min(rates)  +  both latencies
+//   time of a message of B bytes between otherwise idle links:
+//       8 B / min(rates)  +  both latencies  +  the distance
 //
 // The rates of messages that are sent at the same time are max-min fair: a direction divides its
 // bandwidth equally, except that it passes on the bandwidth that a message cannot use because of
@@ -38,10 +39,21 @@ struct LinkSpec {
   bool operator==(const LinkSpec&) const = default;
 };
 
+// Where the machines are. By default, all are at one site.
+struct Sites {
+  std::vector<uint32_t> of_machine;                   // empty: one site
+  std::vector<std::vector<absl::Duration>> distance;  // by two sites, one way, symmetric
+
+  absl::Duration Between(size_t a, size_t b) const {
+    if (of_machine.empty()) return absl::ZeroDuration();
+    return distance[of_machine[a]][of_machine[b]];
+  }
+};
+
 class LinkModel {
  public:
   // LINKS has one element per machine. QUEUE must outlive the network.
-  LinkModel(std::vector<LinkSpec> links, VirtualTime& queue);
+  LinkModel(std::vector<LinkSpec> links, VirtualTime& queue, Sites sites = {});
   // REQUIRES: QUEUE runs no function afterwards.
   ~LinkModel();
   LinkModel(const LinkModel&) = delete;

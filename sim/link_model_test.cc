@@ -55,6 +55,23 @@ TEST(LinkModelTest, AMessageTakesItsBitsOverTheRateAndBothLatencies) {
   EXPECT_EQ(wire.network.sent_bytes(1), 0);
 }
 
+TEST(LinkModelTest, TheDistanceOfTheSitesIsAdded) {
+  VirtualTime queue;
+  const absl::Duration far = absl::Milliseconds(110);
+  LinkModel network({{}, {.latency = absl::Milliseconds(5)}, {}}, queue,
+                    {.of_machine = {0, 1, 1},
+                     .distance = {{absl::ZeroDuration(), far}, {far, absl::ZeroDuration()}}});
+  std::vector<double> arrivals;
+  const auto send = [&](size_t from, size_t to) {
+    network.Send(from, to, 1, [&] { arrivals.push_back(absl::ToDoubleSeconds(queue.elapsed())); });
+  };
+  send(0, 1);
+  send(2, 0);
+  send(1, 2);
+  while (!queue.empty()) queue.RunNext();
+  EXPECT_EQ(arrivals, (std::vector<double>{0.005, 0.110, 0.115}));
+}
+
 TEST(LinkModelTest, TheSlowerOfTwoLinksLimitsAMessage) {
   Wire wire({{4 * kMegabit}, {kMegabit}});
   wire.Send(0, 1, kMegabitBytes);

@@ -22,12 +22,14 @@ Wires::Wires(VirtualTime& time, uint32_t worker_count, uint32_t server_count,
       buffer_bytes_(links.buffer_bytes),
       first_server_(links.servers_beside_workers ? 0 : worker_count),
       specs_(LinksOf(worker_count, server_count, links)),
-      links_(specs_, time),
+      sites_(links.sites),
+      links_(specs_, time, sites_),
       worker_work_(worker_count),
       server_work_(server_count) {}
 
 absl::Duration Wires::Latency(size_t a, size_t b) const {
-  return ideal_ || a == b ? absl::ZeroDuration() : specs_[a].latency + specs_[b].latency;
+  if (ideal_ || a == b) return absl::ZeroDuration();
+  return specs_[a].latency + specs_[b].latency + sites_.Between(a, b);
 }
 
 void Wires::Send(size_t from, size_t to, uint64_t bytes, Executor::Task delivered) {

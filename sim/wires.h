@@ -25,6 +25,7 @@ struct ClusterLinks {
   // Server i shares the machine and the link of worker i; `server` is unused. REQUIRES: there are
   // not more servers than workers.
   bool servers_beside_workers = false;
+  Sites sites;  // of the machines of the workers, then of the servers
   // A stream takes the next frame while fewer bytes of the earlier ones have not arrived.
   uint64_t buffer_bytes = uint64_t{1} << 20;
 };
@@ -82,6 +83,7 @@ class Wires {
   const uint64_t buffer_bytes_;
   const size_t first_server_;          // its machine
   const std::vector<LinkSpec> specs_;  // of the machines
+  const Sites sites_;
   LinkModel links_;
   bool ideal_ = false;
   std::vector<Work> worker_work_, server_work_;

@@ -183,7 +183,8 @@ ServerRun::ServerRun(const RunSpec& spec, const RunControl& control, const RunPa
       cluster_(spec.job, Task(),
                {.links = {.worker = LinkOf(spec.machines.worker_link()),
                           .server = LinkOf(spec.machines.server_link()),
-                          .servers_beside_workers = spec.machines.servers_beside_workers()},
+                          .servers_beside_workers = spec.machines.servers_beside_workers(),
+                          .sites = SitesOf(spec.machines)},
                 .costs = FrameCostsOf(spec, partition_, encoded_),
                 .observer = this,
                 .state_dir = state_dir}) {

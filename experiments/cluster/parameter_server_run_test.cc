@@ -246,6 +246,29 @@ TEST(ParameterServerRunTest, AServerBesideAWorkerSendsItNothing) {
   EXPECT_DOUBLE_EQ(ResultOf(spec, {.workers = 1, .steps = 4}).seconds(), 4);
 }
 
+TEST(ParameterServerRunTest, AStepWaitsForTheFarthestSite) {
+  RunSpec spec = SpecOf(Rule::Sync(2));
+  const auto add_site = [&](const char* name, uint32_t servers) {
+    Site& site = *spec.machines.add_site();
+    site.set_name(name);
+    site.set_workers(1);
+    site.set_servers(servers);
+  };
+  add_site("near", 2);
+  add_site("far", 0);
+  Distance& distance = *spec.machines.add_distance();
+  distance.set_from("far");
+  distance.set_to("near");
+  distance.set_round_trip_ms(200);
+  const QuadraticPlan plan = {.workers = 2, .steps = 10};
+  EXPECT_NEAR(ResultOf(spec, plan).median_step_seconds(), 1.2, 1e-6);
+  // The worker beside the servers does not wait.
+  spec.job.rule = Rule::Async(2);
+  spec.machines.mutable_site(0)->set_workers(2);
+  spec.machines.mutable_site(1)->set_workers(0);
+  EXPECT_NEAR(ResultOf(spec, plan).median_step_seconds(), 1, 1e-6);
+}
+
 TEST(ParameterServerRunTest, ClippingTakesTwoMessagesBetweenServers) {
   RunSpec spec = SpecOf(Rule::Sync(3, /*ordered_fold=*/true));
   spec.machines.mutable_server_link()->set_latency_ms(100);

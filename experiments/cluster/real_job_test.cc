@@ -102,13 +102,13 @@ void Stream(const LocalStepsSpec& spec, LearningTask& task, WorkerId worker, Ste
       EXPECT_TRUE(task.Gradient(worker, step, done, streaming.parameters(), gradient).ok());
       local.Apply(streaming.parameters(), gradient);
     }
-    const std::vector<ShardId>& shards = client.fragments()[move.fragment];
+    const std::vector<ShardId>& shards = client.fragments().shards()[move.fragment];
     if (move.mixes) {
-      EXPECT_TRUE(client.WaitFragment(move.fragment).ok());
+      EXPECT_TRUE(client.fragments().Wait(move.fragment).ok());
       streaming.Mix(shards, replica, move.own);
     } else {
       streaming.Take(shards);
-      client.ReadyFragment(move.fragment, streaming.differences());
+      client.fragments().Ready(move.fragment, streaming.differences());
     }
   }
   streaming.Finish(step + 1);

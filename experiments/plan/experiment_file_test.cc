@@ -134,6 +134,30 @@ TEST(ExperimentFileTest, AMistakeInTheTextHasItsPlace) {
   EXPECT_THAT(Problem(std::string("\x1f\x8b\x08", 3)), HasSubstr("studies/modes.textproto:1:"));
 }
 
+TEST(ExperimentFileTest, TheSitesHaveAllMachinesAndDistances) {
+  const auto problem = [](const std::string& sites) {
+    return Problem(With("worker_link {", absl::StrCat(sites, " worker_link {")));
+  };
+  constexpr char kTwo[] =
+      "site { name: \"a\" workers: 3 servers: 1 } site { name: \"b\" workers: 1 } ";
+  constexpr char kFar[] = "distance { from: \"a\" to: \"b\" round_trip_ms: 80 } ";
+  EXPECT_EQ(problem(absl::StrCat(kTwo, kFar)), "");
+  EXPECT_THAT(problem(kTwo),
+              HasSubstr("distance: missing (expected the distances of 1 pairs of sites, got 0)"));
+  EXPECT_THAT(problem(absl::StrCat(kTwo, kFar, "distance { from: \"b\" to: \"a\" }")),
+              HasSubstr("distance[1]: wrong value (expected each two sites once, got \"b\" and "
+                        "\"a\")"));
+  EXPECT_THAT(problem("site { name: \"a\" workers: 3 servers: 1 }"),
+              HasSubstr("site: wrong number of workers (expected 4 at all sites together, got 3)"));
+  EXPECT_THAT(
+      problem("site { workers: 4 servers: 2 }"),
+      HasSubstr("site[0].name: wrong value (expected another name for each site, got \"\")"));
+  EXPECT_THAT(problem("site { name: \"a\" workers: 4 servers: 2 }"),
+              HasSubstr("site: wrong number of servers (expected 1 at all sites together, got 2)"));
+  EXPECT_THAT(problem(absl::StrCat("exchange: ring ", kTwo, kFar)),
+              HasSubstr("site: only valid with exchange: servers (got exchange: ring)"));
+}
+
 TEST(ExperimentFileTest, AProblemOfACaseNamesThePlaceAndTheCaseOnce) {
   EXPECT_EQ(Problem(With("mode: ssp slack: 2", "slack: 2")),
             "studies/modes.textproto:11:45: slack: only valid with mode: ssp (got mode: sync) "

@@ -57,6 +57,53 @@ void CheckSynthetic(const SyntheticTask& task, Problems& problems) {
   }
 }
 
+// Checks the sites of COUNT workers or servers, whose numbers at a site OF returns.
+template <typename Of>
+void CheckCount(const Machines& machines, const char* field, uint32_t count, Of of,
+                Problems& problems) {
+  uint64_t sum = 0;
+  for (const Site& site : machines.site()) sum += of(site);
+  if (sum == count) return;
+  problems.Add("site", absl::StrCat("wrong number of ", field, " (expected ", count,
+                                    " at all sites together, got ", sum, ")"));
+}
+
+void CheckSites(const Machines& machines, const JobSpec& job, Problems& problems) {
+  std::set<std::string> names;
+  for (int i = 0; i < machines.site_size(); ++i) {
+    const std::string& name = machines.site(i).name();
+    if (!name.empty() && names.insert(name).second) continue;
+    problems.Add(
+        absl::StrCat("site[", i, "].name"),
+        absl::StrCat("wrong value (expected another name for each site, got \"", name, "\")"));
+  }
+  if (!names.empty()) {
+    CheckCount(
+        machines, "workers", job.rule.workers, [](const Site& s) { return s.workers(); }, problems);
+    CheckCount(
+        machines, "servers", machines.servers_beside_workers() ? 0 : job.server_count,
+        [](const Site& s) { return s.servers(); }, problems);
+  }
+  std::set<std::set<std::string>> pairs;
+  for (int i = 0; i < machines.distance_size(); ++i) {
+    const Distance& distance = machines.distance(i);
+    const std::string name = absl::StrCat("distance[", i, "]");
+    problems.Require(distance.round_trip_ms() >= 0 && distance.round_trip_ms() <= kMostLatencyMs,
+                     absl::StrCat(name, ".round_trip_ms"), absl::StrCat("0 to ", kMostLatencyMs),
+                     distance.round_trip_ms());
+    const bool known = names.contains(distance.from()) && names.contains(distance.to()) &&
+                       distance.from() != distance.to();
+    if (known && pairs.insert({distance.from(), distance.to()}).second) continue;
+    problems.Add(name, absl::StrCat("wrong value (expected each two sites once, got \"",
+                                    distance.from(), "\" and \"", distance.to(), "\")"));
+  }
+  const size_t pair_count = names.size() * (names.size() - (names.empty() ? 0 : 1)) / 2;
+  if (pairs.size() < pair_count) {
+    problems.Add("distance", absl::StrCat("missing (expected the distances of ", pair_count,
+                                          " pairs of sites, got ", pairs.size(), ")"));
+  }
+}
+
 }  // namespace
 
 Problems CheckMachines(const Machines& machines, const JobSpec& job) {
@@ -65,6 +112,7 @@ Problems CheckMachines(const Machines& machines, const JobSpec& job) {
   CheckLink(machines.server_link(), "server_link", problems);
   CheckCodecCosts(machines, problems);
   if (machines.has_synthetic()) CheckSynthetic(machines.synthetic(), problems);
+  CheckSites(machines, job, problems);
 
   const std::string exchange = Machines::Exchange::Value_Name(machines.exchange());
   const bool servers = machines.exchange() == Machines::Exchange::servers;
@@ -74,6 +122,8 @@ Problems CheckMachines(const Machines& machines, const JobSpec& job) {
       problems.Add(field, absl::StrCat("only valid with ", needed, " (got ", got, ")"));
     }
   };
+  only_with(machines.site_size() > 0, servers, "site", "exchange: servers",
+            absl::StrCat("exchange: ", exchange));
   only_with(machines.has_imposed_staleness(), servers, "imposed_staleness", "exchange: servers",
             absl::StrCat("exchange: ", exchange));
   only_with(machines.has_imposed_staleness(), job.rule.mode() == "async", "imposed_staleness",

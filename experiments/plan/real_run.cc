@@ -114,6 +114,7 @@ absl::Status CheckReal(const RunSpec& spec) {
       {compute.distribution() != ComputeTime::Distribution::constant, "compute.distribution"},
       {compute.slow_workers() > 0, "compute.slow_workers"},
       {compute.pause_every_seconds() > 0, "compute.pause_every_seconds"},
+      {machines.site_size() > 0, "site"},
       {has_limit(machines.worker_link()), "worker_link"},
       {has_limit(machines.server_link()), "server_link"}};
   for (const auto& [given, field] : simulated) {
