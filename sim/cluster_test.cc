@@ -182,15 +182,21 @@ VirtualTask DataTask() {
   return task;
 }
 
-// Returns a text about the examples that were not pushed once in every epoch, or "". MAY_REPEAT:
-// more often is right, too.
-std::string WronglyPushed(const Cluster& cluster, uint32_t workers, bool may_repeat = false) {
+// Returns how often each example was pushed by the first WORKERS workers.
+std::vector<uint64_t> PushCounts(const Cluster& cluster, uint32_t workers) {
   std::vector<uint64_t> counts(kDataExamples);
   for (uint32_t w = 0; w < workers; ++w) {
     for (const auto& [step, examples] : cluster.pushed(WorkerId{w})) {
       for (const uint32_t example : examples) ++counts[example];
     }
   }
+  return counts;
+}
+
+// Returns a text about the examples that were not pushed once in every epoch, or "". MAY_REPEAT:
+// more often is right, too.
+std::string WronglyPushed(const Cluster& cluster, uint32_t workers, bool may_repeat = false) {
+  const std::vector<uint64_t> counts = PushCounts(cluster, workers);
   const auto is_wrong = [&](uint64_t n) { return may_repeat ? n < kEpochs : n != kEpochs; };
   const auto wrong = std::ranges::count_if(counts, is_wrong);
   const auto first = std::ranges::find_if(counts, is_wrong);
@@ -321,6 +327,33 @@ TEST(JoinTest, AFencedWorkerHoldsNobodyBack) {
     cluster.network().CutFromLead(ServerId{1}, false);
     ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
     EXPECT_EQ(cluster.ledger().Close(), "");
+  }
+}
+
+// The lead gives the number of a lost worker to a new process, and cannot announce the process to the
+// other server at once. Meanwhile the others train.
+TEST(JoinTest, TheStepsDuringAnAdmissionAreDealtAnew) {
+  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kNone);
+  spec.lease = absl::Seconds(2);
+  constexpr WorkerId kLost{3};
+  for (int64_t delay = 200; delay < 1200; delay += 100) {
+    SCOPED_TRACE(delay);
+    VirtualTask task = DataTask();
+    task.stays = true;
+    Cluster cluster(spec, task);
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(600));
+    cluster.KillWorker(kLost);
+    cluster.network().CutFromLead(ServerId{1}, true);
+    cluster.StartWorker(kLost);
+    cluster.RunFor(spec.lease + absl::Milliseconds(delay));
+    cluster.network().CutFromLead(ServerId{1}, false);
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    uint64_t lost = 0;
+    for (const uint64_t count : PushCounts(cluster, kWorkers)) {
+      lost += kEpochs - std::min(count, kEpochs);
+    }
+    EXPECT_LE(lost, 2 * kBatch) << "the examples of one or two steps (docs/training.md)";
   }
 }
 
@@ -528,13 +561,16 @@ TEST(LogFailureTest, CallsThatWaitForTheLogEnd) {
   }
 }
 
-// Trials send all processes back to snapshots, under a new generation with another codec.
-TEST(AdaptiveTest, TrialsChangeNothingAlthoughServersAreKilled) {
+JobSpec AdaptiveSpecOfTrials() {
   JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kCheckpoint);
   spec.push.adaptive = {
       .arms = {{.codec = {.id = CodecId::kFp32}}, {.codec = {.id = CodecId::kBf16}}},
       .speculate_steps = 8,
       .continue_steps = 16};
+  return spec;
+}
+
+VirtualTask AdaptiveTask() {
   VirtualTask task = Task();
   task.stays = true;
   task.data = {.example_count = 40 * kWorkers * kBatch,
@@ -545,6 +581,13 @@ TEST(AdaptiveTest, TrialsChangeNothingAlthoughServersAreKilled) {
   task.test = [](const VirtualStep& step) {
     return 0.5 + 0.001 * static_cast<double>(step.step.value);
   };
+  return task;
+}
+
+// Trials send all processes back to snapshots, under a new generation with another codec.
+TEST(AdaptiveTest, TrialsChangeNothingAlthoughServersAreKilled) {
+  const JobSpec spec = AdaptiveSpecOfTrials();
+  const VirtualTask task = AdaptiveTask();
   const std::string folder = ::testing::TempDir() + "/adaptive";
   for (const std::optional<ServerId> killed :
        {std::optional<ServerId>(), std::optional(ServerId{0}), std::optional(ServerId{1})}) {
@@ -570,6 +613,26 @@ TEST(AdaptiveTest, TrialsChangeNothingAlthoughServersAreKilled) {
     cluster.RunFor(absl::Milliseconds(100));
     ASSERT_TRUE(status.has_value());
     EXPECT_EQ(status->precision_decisions_size(), 2);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// The other workers end the trial while worker 0, which tests it, is lost. They wait for the test.
+TEST(AdaptiveTest, AnEvaluatorThatComesBackAtTheEndOfATrialTestsIt) {
+  JobSpec spec = AdaptiveSpecOfTrials();
+  spec.lease = absl::Seconds(2);
+  const std::string folder = ::testing::TempDir() + "/evaluator";
+  for (int64_t silence = 1800; silence < 4200; silence += 200) {
+    SCOPED_TRACE(silence);
+    std::filesystem::remove_all(folder);
+    Cluster cluster(spec, AdaptiveTask(), {.state_dir = folder});
+    cluster.StartAll();
+    cluster.RunFor(absl::Milliseconds(500));
+    cluster.KillWorker(WorkerId{0});
+    cluster.RunFor(absl::Milliseconds(silence));
+    cluster.StartWorker(WorkerId{0});
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(20))) << cluster.DescribeWorkers();
+    EXPECT_EQ(cluster.ledger().Close(), "");
   }
   std::filesystem::remove_all(folder);
 }

@@ -58,14 +58,17 @@ Step ReturningStep(std::span<const JoinReply> replies) {
 Step StartingStep(std::span<const JoinReply> replies) {
   uint64_t next = 0;
   uint64_t frontier = 0;
+  uint64_t dealt_until = 0;
   bool open_round = false;
   for (const JoinReply& reply : replies) {
+    dealt_until = std::max(dealt_until, reply.dealt_until());
     for (const ShardState& shard : reply.shards()) {
       next = std::max({next, shard.predecessor_next(), shard.largest_next()});
       frontier = std::max(frontier, shard.frontier());
       open_round = open_round || (reply.by_round() && shard.open());
     }
   }
+  if (frontier == dealt_until) open_round = false;
   return Step{std::max(next, frontier + (open_round ? 1 : 0))};
 }
 

@@ -32,7 +32,9 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
 // unfinished step of each worker (`next`) and the shard's current step (the frontier). The result
 // is the maximum of the largest `next` and the largest frontier. If the job has rounds and any
 // shard has an open round, one is added to the largest frontier, because the open round finishes
-// without the new worker. The new worker therefore delays no other worker and starts behind none.
+// without the new worker. The new worker therefore delays no other worker and starts behind none. A
+// round that the lead has not dealt yet has not begun: at the end of a trial of push: adaptive, the
+// lead deals it after a test, for which it may appoint the new worker.
 Step StartingStep(std::span<const JoinReply> replies);
 
 // Returns the first step of a process that joins again after a rollback, under the same

@@ -379,6 +379,16 @@ TEST(StartingStepTest, AnOpenRoundFinishesWithoutTheNewWorker) {
   EXPECT_EQ(StartingStep(replies), Step{7});
 }
 
+TEST(StartingStepTest, ARoundThatIsNotDealtBeginsWithTheNewWorker) {
+  std::vector<JoinReply> replies = {
+      Reply(true, {{.open = true, .frontier = 16, .largest_next = 16}}),
+      Reply(true, {{.open = true, .frontier = 15, .largest_next = 16}})};
+  replies[0].set_dealt_until(16);
+  EXPECT_EQ(StartingStep(replies), Step{16});
+  replies[0].set_dealt_until(24);
+  EXPECT_EQ(StartingStep(replies), Step{17});
+}
+
 TEST(StartingStepTest, WithoutRoundsTheWorkerBeginsAtTheFrontier) {
   const std::vector<JoinReply> replies = {Reply(false, {{.open = true, .frontier = 4}})};
   EXPECT_EQ(StartingStep(replies), Step{4});

@@ -44,8 +44,7 @@ bool JoinQueue::TryAnswer(const JoinCall& call) {
   if (!assigned.ok()) {
     call.done(assigned.status());
   } else if (assigned->has_value()) {
-    if (before.incarnation != Incarnation{}) DealAnew(call.worker());
-    Announce(call, **assigned);
+    Announce(call, **assigned, /*replaces=*/before.incarnation != Incarnation{});
   } else {
     return false;
   }
@@ -60,12 +59,14 @@ void JoinQueue::DealAnew(WorkerId worker) {
   if (model->largest_next() > next + ahead_count) state_.dealer.Replace(worker, next);
 }
 
-void JoinQueue::Announce(const JoinCall& call, Incarnation incarnation) {
+void JoinQueue::Announce(const JoinCall& call, Incarnation incarnation, bool replaces) {
   admission_.Announce(call.worker(), incarnation, clock_.Now(),
-                      [this, call, incarnation](absl::Status admitted) {
+                      [this, call, incarnation, replaces](absl::Status admitted) {
                         if (call.abandoned()) admitted = Abandoned();
                         if (admitted.ok()) {
                           state_.membership.Renew(call.worker(), incarnation, clock_.Now());
+                          // Now and not before: the other workers have gone on meanwhile.
+                          if (replaces) DealAnew(call.worker());
                           return admit_(call, incarnation);
                         }
                         // Frees the number. Fails if a newer process has taken it already.
