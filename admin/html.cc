@@ -131,7 +131,7 @@ std::string CountText(uint64_t count) {
 
 std::string NumberText(double number) {
   const double size = std::abs(number);
-  if (size < 1e4 || size >= 1e15) return absl::StrFormat("%.4g", number);
+  if (!(size >= 1e4 && size < 1e15)) return absl::StrFormat("%.4g", number);
   return absl::StrCat(number < 0 ? "-" : "", CountText(static_cast<uint64_t>(std::llround(size))));
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace thinwire::html {
 namespace {
 
@@ -67,6 +69,7 @@ TEST(HtmlTest, FiguresAreReadable) {
   EXPECT_EQ(CountText(1234567), "1,234,567");
   EXPECT_EQ(NumberText(0.51349), "0.5135");
   EXPECT_EQ(NumberText(-12345.6), "-12,346");
+  EXPECT_EQ(NumberText(std::nan("")), "nan");
   EXPECT_EQ(BytesText(999), "999 bytes");
   EXPECT_EQ(BytesText(81234567), "81.2 MB");
   EXPECT_EQ(DurationText(absl::Milliseconds(4140)), "4.1 s");

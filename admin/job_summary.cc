@@ -21,6 +21,21 @@ constexpr PushVerdict kVerdicts[] = {
     {"fenced", &StatusReply::fenced_pushes},     {"stale", &StatusReply::stale_pushes},
     {"early", &StatusReply::early_pushes}};
 
+TrainingStatus TrainingOf(const TrainingCurves& curves, const StatusReply& lead) {
+  TrainingStatus training = {.steps_per_second = curves.steps_per_second()};
+  for (const WorkerStatus& worker : lead.workers()) {
+    const auto found = lead.progress().find(worker.worker());
+    if (found == lead.progress().end()) continue;
+    training.planned_steps =
+        std::max<uint64_t>(training.planned_steps, found->second.planned_steps());
+    if (worker.live()) training.examples_per_second += SpeedOf(found->second);
+  }
+  const std::vector<Curve::Point> losses = curves.loss().points();
+  if (!losses.empty()) training.loss = losses.back().y;
+  if (const ModelTest* const test = NewestTestOf(lead)) training.test = *test;
+  return training;
+}
+
 }  // namespace
 
 std::span<const PushVerdict> PushVerdicts() { return kVerdicts; }
@@ -63,6 +78,11 @@ void ClippingStatus::Add(const StatusReply& reply) {
   *this = {.gradient_norm = reply.gradient_norm(), .clipped_updates = reply.clipped_updates()};
 }
 
+double SpeedOf(const WorkerProgress& progress) {
+  if (progress.seconds() <= 0) return 0;
+  return static_cast<double>(progress.examples()) / progress.seconds();
+}
+
 const char* WorkerSight::state() const {
   if (left) return "left";
   return live ? "live" : "not live";
@@ -90,6 +110,8 @@ std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers
         worker.silent = worker.live && status.lease_seconds_left() != 0 &&
                         worker.lease_left < absl::Seconds(status.heard_seconds_ago()) + age;
       }
+      const auto progress = reply->progress().find(status.worker());
+      if (progress != reply->progress().end()) worker.progress = progress->second;
       worker.next = std::min<uint64_t>(worker.next, status.next());
       worker.heard = std::min(worker.heard, absl::Seconds(status.heard_seconds_ago()) + age);
     }
@@ -132,6 +154,36 @@ std::string InsecureText(const std::vector<uint32_t>& servers) {
                       " for other machines without credentials");
 }
 
+std::string StepText(const JobSummary& summary) {
+  const uint64_t planned = summary.training.planned_steps;
+  if (planned == 0) return CountText(summary.step);
+  return absl::StrCat(CountText(summary.step), " of ", CountText(planned));
+}
+
+std::string SpeedText(const TrainingStatus& training) {
+  std::vector<std::string> texts;
+  if (training.steps_per_second.has_value()) {
+    texts.push_back(absl::StrCat(html::NumberText(*training.steps_per_second), " steps/s"));
+  }
+  if (training.examples_per_second > 0) {
+    texts.push_back(absl::StrCat(html::NumberText(training.examples_per_second), " examples/s"));
+  }
+  return texts.empty() ? "-" : absl::StrJoin(texts, ", ");
+}
+
+std::string TimeLeftText(const TrainingStatus& training) {
+  if (!training.left.has_value()) return "-";
+  const absl::Duration unit = *training.left < absl::Hours(1) ? absl::Seconds(1) : absl::Minutes(1);
+  return absl::FormatDuration(absl::Ceil(*training.left, unit));
+}
+
+std::string TestText(const ModelTest& test) {
+  const std::string step = absl::StrCat(" at step ", CountText(test.step()));
+  if (test.has_accuracy())
+    return absl::StrCat("accuracy ", html::NumberText(test.accuracy()), step);
+  return test.has_loss() ? absl::StrCat("loss ", html::NumberText(test.loss()), step) : "-";
+}
+
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
   JobSummary summary;
   uint64_t step = std::numeric_limits<uint64_t>::max();
@@ -163,6 +215,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     summary.noise.Add(*reply);
     summary.batch.Add(*reply);
     summary.clipping.Add(*reply);
+    if (!reply->progress().empty()) summary.training = TrainingOf(server.curves(), *reply);
     summary.push_bytes += reply->push_payload_bytes();
     summary.parameter_bytes += reply->parameters_payload_bytes();
     if (reply->shards().empty()) continue;
@@ -172,6 +225,11 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     push_fp32 += shard_bytes * static_cast<double>(reply->accepted_pushes() + reply->late_pushes());
   }
   if (step != std::numeric_limits<uint64_t>::max()) summary.step = step;
+  TrainingStatus& training = summary.training;
+  if (training.steps_per_second.has_value() && training.planned_steps > summary.step) {
+    training.left = absl::Seconds(static_cast<double>(training.planned_steps - summary.step) /
+                                  *training.steps_per_second);
+  }
   for (const ServerHistory& server : servers) {
     const StatusReply* reply = server.current(now);
     if (reply == nullptr || reply->shards().empty()) continue;

@@ -39,6 +39,7 @@ struct WorkerSight {
   std::string diverged;       // left with this symptom
   uint64_t next = std::numeric_limits<uint64_t>::max();  // the smallest one
   absl::Duration heard = absl::InfiniteDuration();       // since the last sign of life
+  WorkerProgress progress;
 
   // Returns "live", "left" or "not live".
   const char* state() const;
@@ -88,6 +89,17 @@ struct RuleStatus {
 };
 RuleStatus RuleStatusOf(const StatusReply& reply);
 
+// How far the job has trained, as the lead knows it from the workers. Programs that state nothing
+// leave figures unknown.
+struct TrainingStatus {
+  uint64_t planned_steps = 0;              // 0: unknown
+  std::optional<double> steps_per_second;  // over about the last minute
+  std::optional<absl::Duration> left;      // until the last planned step, at this speed
+  double examples_per_second = 0;          // of the live workers, since their start; 0: unknown
+  std::optional<double> loss;              // TrainingCurves::loss, the newest one
+  ModelTest test;                          // the newest one
+};
+
 // Figures of the whole job, from all servers without an outage.
 struct JobSummary {
   std::string job;
@@ -110,6 +122,7 @@ struct JobSummary {
   NoiseSums noise;
   BatchStatus batch;
   ClippingStatus clipping;
+  TrainingStatus training;
   // push: adaptive: the last decision, "fp8_e5m2 up to step 1,100"; "": none yet.
   std::string push_choice;
   // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of
@@ -122,6 +135,15 @@ struct JobSummary {
 
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
 
+// Returns the examples per second of a worker since its start; 0: unknown.
+double SpeedOf(const WorkerProgress& progress);
+// Returns "412 of 2,000", or "412" if the planned steps are unknown.
+std::string StepText(const JobSummary& summary);
+// Return "2.5 steps/s, 410 examples/s", the time left, and "accuracy 0.8925 at step 400"; "-" if
+// nothing is known.
+std::string SpeedText(const TrainingStatus& training);
+std::string TimeLeftText(const TrainingStatus& training);
+std::string TestText(const ModelTest& test);
 // Returns "worker 3" or "workers 0, 3".
 std::string NumbersText(const char* noun, const std::vector<uint32_t>& numbers);
 // Returns the noise scale with its unit, such as "4,100 examples"; "-" without one.

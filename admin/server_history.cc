@@ -26,6 +26,7 @@ void ServerHistory::Add(StatusReply reply, absl::Time now) {
     checkpoint_record_count_ = reply.log_records();
     checkpoint_log_bytes_ = reply.log_bytes();
   }
+  curves_.Add(reply, step, now);
   step_ = step;
   answered_ = now;
   failed_since_.reset();

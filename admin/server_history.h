@@ -1,5 +1,5 @@
 // ServerHistory keeps the newest StatusReply of one server and the times that the reply does not
-// have, such as how long the open step has been open.
+// have, such as how long the open step has been open, and the curves of the training.
 #ifndef THINWIRE_ADMIN_SERVER_HISTORY_H_
 #define THINWIRE_ADMIN_SERVER_HISTORY_H_
 
@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "admin/training_curves.h"
 #include "common/base/ids.h"
 #include "proto/control.pb.h"
 
@@ -42,6 +43,8 @@ class ServerHistory {
   absl::Duration step_age() const { return answered_ - step_since_; }
   // Returns the time at which the newest checkpoint was first seen; nullopt if there is none.
   std::optional<absl::Time> checkpointed() const { return checkpointed_; }
+  // Returns the training as this server's replies state it; only those of the lead do.
+  const TrainingCurves& curves() const { return curves_; }
   // Return the part of the log since the newest checkpoint, which a recovery would replay.
   uint64_t replay_record_count() const;
   uint64_t replay_bytes() const;
@@ -54,6 +57,7 @@ class ServerHistory {
   uint64_t step_ = 0;
   absl::Time step_since_;  // the arrival of the first reply with `step_`
   std::optional<absl::Time> checkpointed_;
+  TrainingCurves curves_;
   uint64_t checkpoint_record_count_ = 0;  // log_records at `checkpointed_`
   uint64_t checkpoint_log_bytes_ = 0;     // log_bytes at `checkpointed_`
 };

@@ -11,6 +11,13 @@
 #include "admin/job_summary.h"
 
 namespace thinwire {
+namespace {
+
+nlohmann::ordered_json NumberOrNull(const std::optional<double>& number) {
+  return number.has_value() ? nlohmann::ordered_json(*number) : nullptr;
+}
+
+}  // namespace
 
 nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl::Time now) {
   google::protobuf::util::JsonPrintOptions options;
@@ -53,12 +60,19 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
         {"next_mode", summary.next_mode},
         {"step", summary.step},
         {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
+        {"planned_steps", summary.training.planned_steps},
+        {"steps_per_second", NumberOrNull(summary.training.steps_per_second)},
+        {"seconds_left", summary.training.left
+                             ? nlohmann::ordered_json(absl::ToDoubleSeconds(*summary.training.left))
+                             : nullptr},
+        {"examples_per_second", summary.training.examples_per_second},
+        {"loss", NumberOrNull(summary.training.loss)},
         {"insecure_servers", summary.insecure},
         {"live_workers", summary.live},
         {"unfinished_workers", summary.unfinished},
         {"pushes", summary.verdicts},
         {"mean_staleness", summary.mean_staleness},
-        {"noise_scale", noise_scale ? nlohmann::ordered_json(*noise_scale) : nullptr},
+        {"noise_scale", NumberOrNull(noise_scale)},
         {"batch", summary.batch.examples},
         {"accumulate", summary.batch.accumulate},
         {"wished_workers", summary.batch.wished_workers},

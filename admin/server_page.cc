@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "admin/html.h"
 #include "admin/job_condition.h"
+#include "admin/training_curves.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {
@@ -78,15 +80,39 @@ std::string ShardsHtml(std::span<const ServerHistory> servers) {
   return html::Fold(absl::StrCat("Shards: ", CountText(shard_count)), text);
 }
 
+// Returns the curves that have a line. The lead's replies are those of the first server.
+std::string CurvesHtml(std::span<const ServerHistory> servers) {
+  if (servers.empty()) return "";
+  const TrainingCurves& curves = servers.front().curves();
+  std::string text;
+  const std::pair<const char*, const Curve&> charts[] = {
+      {"mean training loss of the workers", curves.loss()},
+      {"test accuracy", curves.accuracy()},
+      {"test loss", curves.test_loss()}};
+  for (const auto& [name, curve] : charts) {
+    const std::vector<Curve::Point> points = curve.points();
+    if (points.size() > 1) absl::StrAppend(&text, html::Chart(name, "step", points));
+  }
+  return text.empty() ? "" : absl::StrCat(html::Heading("Training"), text);
+}
+
 }  // namespace
 
 StatusTable WorkerTable(std::span<const ServerHistory> servers, absl::Time now) {
   StatusTable table = {.columns = {"worker", "state", "next step", "heard", "incarnation"},
                        .rows = {}};
-  for (const auto& [number, worker] : WorkersOf(servers, now)) {
-    table.rows.push_back({absl::StrCat(number), worker.state(), CountText(worker.next),
-                          absl::StrCat(DurationText(worker.heard), " ago"),
-                          absl::StrCat(worker.incarnation)});
+  const std::map<uint32_t, WorkerSight> workers = WorkersOf(servers, now);
+  // Programs that use the client need not state their progress.
+  const bool has_progress = std::ranges::any_of(
+      workers, [](const auto& worker) { return SpeedOf(worker.second.progress) > 0; });
+  if (has_progress) table.columns.insert(table.columns.end(), {"examples/s", "loss"});
+  for (const auto& [number, worker] : workers) {
+    std::vector<std::string>& row = table.rows.emplace_back(std::vector<std::string>{
+        absl::StrCat(number), worker.state(), CountText(worker.next),
+        absl::StrCat(DurationText(worker.heard), " ago"), absl::StrCat(worker.incarnation)});
+    if (!has_progress) continue;
+    row.push_back(html::NumberText(SpeedOf(worker.progress)));
+    row.push_back(worker.progress.has_loss() ? html::NumberText(worker.progress.loss()) : "-");
   }
   return table;
 }
@@ -141,13 +167,18 @@ StatusTable BytesTable(const JobSummary& summary) {
                     {summary.parameter_bytes, summary.parameter_fp32_bytes}, /*estimated=*/true);
 }
 
-std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
+std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now, bool with_curves) {
   const JobSummary summary = SummaryOf(servers, now);
   const JobCondition condition = ConditionOf(servers, summary, now);
   std::vector<std::pair<std::string, std::string>> facts = {
+      {"step", StepText(summary)},
+      {"time left", TimeLeftText(summary.training)},
+      {"speed", SpeedText(summary.training)},
+      {"loss", summary.training.loss ? html::NumberText(*summary.training.loss) : "-"},
+      {"newest test", TestText(summary.training.test)},
       {"mode", ModeText(summary)},
-      {"open step", CountText(summary.step)},
-      {"open for", DurationText(summary.step_age)},
+      // A step that has just begun tells nothing.
+      {"open for", summary.step_age < absl::Seconds(1) ? "-" : DurationText(summary.step_age)},
       {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
       {"servers", absl::StrCat(summary.answered_count, " of ", servers.size())},
       {"noise scale", NoiseScaleText(summary.noise)},
@@ -170,7 +201,8 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
   if (summary.worker_count == 0 && summary.answered_count > 0) {
     absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
   }
-  return absl::StrCat(text, html::Facts(facts), SectionHtml("Workers", WorkerTable(servers, now)),
+  return absl::StrCat(text, html::Facts(facts), with_curves ? CurvesHtml(servers) : "",
+                      SectionHtml("Workers", WorkerTable(servers, now)),
                       SectionHtml("Servers", ServerTable(servers, now)), PushesHtml(summary),
                       DurabilityHtml(servers, now), ShardsHtml(servers));
 }

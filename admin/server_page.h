@@ -20,8 +20,9 @@ StatusTable DurabilityTable(std::span<const ServerHistory> servers, absl::Time n
 // Returns the bytes of gradients and parameters beside an estimate of those in fp32.
 StatusTable BytesTable(const JobSummary& summary);
 
-// Returns the body of a status page.
-std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now);
+// Returns the body of a status page, with the curves of the training if WITH_CURVES.
+std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now,
+                        bool with_curves = true);
 
 }  // namespace thinwire
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "admin/job_summary.h"
@@ -127,6 +128,64 @@ TEST(JobSummaryTest, FiguresOfAllServersAreCombined) {
   EXPECT_EQ(summary.push_bytes, 32000u);
   EXPECT_EQ(summary.push_fp32_bytes, 80u * 4000);
   EXPECT_EQ(summary.parameter_bytes, 160000u);
+}
+
+// Adds to a lead's REPLY that its two live workers have trained on 500 and 700 examples in 10 s.
+void AddProgress(StatusReply& reply) {
+  for (uint32_t worker : {0, 1}) {
+    WorkerProgress& progress = (*reply.mutable_progress())[worker];
+    progress.set_planned_steps(2000);
+    progress.set_examples(worker == 0 ? 500 : 700);
+    progress.set_seconds(10);
+    progress.set_loss(worker == 0 ? 1.5 : 0.5);
+  }
+  ModelTest& test = *(*reply.mutable_progress())[1].mutable_test();
+  test.set_step(40);
+  test.set_accuracy(0.875);
+}
+
+TEST(JobSummaryTest, TheTrainingIsWhatTheWorkersTellTheLead) {
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
+  for (const uint64_t step : {20, 40}) {
+    StatusReply lead = ReplyAt(step);
+    AddProgress(lead);
+    const absl::Time now = kStart + absl::Seconds(static_cast<double>(step) / 4);
+    servers[0].Add(lead, now);
+    servers[1].Add(ReplyAt(step), now);
+  }
+  const absl::Time now = kStart + absl::Seconds(10);
+  const JobSummary summary = SummaryOf(servers, now);
+  EXPECT_EQ(summary.training.planned_steps, 2000u);
+  EXPECT_EQ(summary.training.steps_per_second, 4);
+  EXPECT_EQ(summary.training.left, absl::Seconds(490));
+  EXPECT_EQ(summary.training.examples_per_second, 120);
+  EXPECT_EQ(summary.training.loss, 1);
+  EXPECT_EQ(StepText(summary), "40 of 2,000");
+  EXPECT_EQ(SpeedText(summary.training), "4 steps/s, 120 examples/s");
+  EXPECT_EQ(TimeLeftText(summary.training), "8m10s");
+  EXPECT_EQ(TestText(summary.training.test), "accuracy 0.875 at step 40");
+
+  const std::string page = ServersHtml(servers, now);
+  EXPECT_THAT(page, HasSubstr("<dt>time left</dt><dd>8m10s</dd>"));
+  EXPECT_THAT(page, HasSubstr("mean training loss of the workers: 1 now"));
+  EXPECT_THAT(page, HasSubstr("<td>50</td><td>1.5</td>"));
+  EXPECT_THAT(ServersHtml(servers, now, /*with_curves=*/false), Not(HasSubstr("<svg")));
+  const nlohmann::ordered_json json = ServersJson(servers, now)["summary"];
+  EXPECT_EQ(json["planned_steps"], 2000);
+  EXPECT_EQ(json["seconds_left"], 490);
+  EXPECT_EQ(json["loss"], 1);
+}
+
+TEST(JobSummaryTest, APlainClientStatesNoTraining) {
+  const auto servers = TwoServers();
+  const absl::Time now = kStart + absl::Seconds(5);
+  const JobSummary summary = SummaryOf(servers, now);
+  EXPECT_EQ(StepText(summary), "41");
+  EXPECT_EQ(SpeedText(summary.training), "-");
+  EXPECT_EQ(TimeLeftText(summary.training), "-");
+  EXPECT_EQ(TestText(summary.training.test), "-");
+  EXPECT_TRUE(ServersJson(servers, now)["summary"]["loss"].is_null());
+  EXPECT_THAT(ServersHtml(servers, now), Not(HasSubstr("examples/s")));
 }
 
 TEST(JobSummaryTest, TheNoiseScaleIsTheQuotientOfTheSumsOverAllShards) {

@@ -1053,6 +1053,19 @@ TEST_F(RollbackTest, AHeartbeatHasTheNewestTestOfItsGeneration) {
   EXPECT_FALSE(servers_[0]->model_test().has_value()) << "its step is repeated";
 }
 
+TEST_F(RollbackTest, AHeartbeatToTheLeadHasTheWorkersProgress) {
+  TrainToStepFour();
+  ASSERT_TRUE(client_->members().Refresh().ok());
+  EXPECT_FALSE(servers_[0]->progress().has_value());
+  WorkerProgress progress;
+  progress.set_planned_steps(100);
+  client_->members().ReportProgress(progress);
+  ASSERT_TRUE(client_->members().Refresh().ok());
+  ASSERT_TRUE(servers_[0]->progress().has_value());
+  EXPECT_EQ(servers_[0]->progress()->planned_steps(), 100u);
+  EXPECT_FALSE(servers_[1]->progress().has_value()) << "only the lead gets it";
+}
+
 TEST_F(RollbackTest, ARollbackEndsTheWaitForParameters) {
   TrainToStepFour();
   HoldReads();

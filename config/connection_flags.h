@@ -1,6 +1,6 @@
 // The flags --addresses, --credentials and --insecure: how a program reaches the servers of a job,
 // or how a server is reached. And --uplink, --downlink and --price_per_gb: how many bytes a process
-// may send and receive, and what they cost.
+// may send and receive, and their price.
 #ifndef THINWIRE_CONFIG_CONNECTION_FLAGS_H_
 #define THINWIRE_CONFIG_CONNECTION_FLAGS_H_
 

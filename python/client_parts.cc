@@ -81,6 +81,27 @@ nb::list ReadMasters(PyClient& self, bool averages) {
   return arrays;
 }
 
+void ReportProgress(const PyClient& self, uint64_t planned_steps, double seconds,
+                    std::optional<double> loss) {
+  WorkerProgress progress;
+  progress.set_planned_steps(planned_steps);
+  progress.set_examples(self.examples());
+  progress.set_seconds(seconds);
+  if (loss.has_value()) progress.set_loss(*loss);
+  self.UsableClient().members().ReportProgress(std::move(progress));
+}
+
+void ReportTest(const PyClient& self, std::optional<double> accuracy, std::optional<double> loss) {
+  ModelTest test;
+  test.set_step(self.next().value);
+  if (accuracy.has_value()) {
+    test.set_accuracy(*accuracy);
+  } else if (loss.has_value()) {
+    test.set_loss(*loss);
+  }
+  self.UsableClient().members().ReportTest(test);
+}
+
 std::vector<uint32_t> Live(const PyClient& self) {
   std::vector<uint32_t> numbers;
   for (const WorkerId worker : self.client().members().live()) numbers.push_back(worker.value);
@@ -159,6 +180,11 @@ void AddClientParts(nb::class_<PyClient>& client) {
       .def(
           "read_averages", [](PyClient& self) { return ReadMasters(self, /*averages=*/true); },
           "Returns the moving averages of the parameters (setting parameter_average).")
+      .def(
+          "report_progress", &ReportProgress, "planned_steps"_a, "seconds"_a, "loss"_a.none(),
+          "Tells the lead how far this worker has trained (WorkerProgress in proto/control.proto).")
+      .def("report_test", &ReportTest, "accuracy"_a.none(), "loss"_a.none(),
+           "Tells the lead the result of a test of the next step's parameters.")
       .def_prop_ro("live", &Live, "The numbers of the workers with valid leases.")
       .def_prop_ro(
           "retired", [](const PyClient& self) { return self.client().members().retired(); },

@@ -93,6 +93,7 @@ void PyClient::BeginStep(uint32_t examples, float scale, float rate_factor) {
                                 rate_factor, ")"));
   }
   client.BeginStep(next_, examples, scale, rate_factor);
+  examples_ += examples;
   state_ = State::kInStep;
   ready_.assign(ready_.size(), false);
 }

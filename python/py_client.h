@@ -80,6 +80,8 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   nanobind::object Replica(uint32_t tensor, nanobind::handle self) const;
   // Returns the last result of Join or NextStep.
   Step next() const { return next_; }
+  // Returns the number of examples of all steps so far.
+  uint64_t examples() const { return examples_; }
 
   // --- for the calls of the client's parts ---
 
@@ -127,6 +129,7 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   std::unique_ptr<Threads> threads_;
   std::unique_ptr<OwnedClient> owned_;
   JobSpec job_;
+  uint64_t examples_ = 0;
   State state_ = State::kNew;
   Step next_;
   std::vector<bool> ready_;  // for each tensor: ready() was called in this step

@@ -87,8 +87,8 @@ struct VirtualTask {
   std::function<absl::StatusOr<uint32_t>(const VirtualStep&,
                                          std::vector<std::vector<float>>& gradient)>
       gradient;
-  // Replaces `time` and `gradient`, except for a step without examples. An observer is not told what
-  // such a worker produces: the ledger, which adds up gradients, cannot check it.
+  // Replaces `time` and `gradient`, except for a step without examples. The observer does not learn
+  // the gradients of such a worker: the ledger, which adds up gradients, cannot check them.
   std::optional<VirtualLocalSteps> streaming;
 };
 

@@ -22,8 +22,8 @@ void AddFact(const char* name, const std::string& value, std::string& text) {
   absl::StrAppendFormat(&text, "%-12s%s\n", name, value);
 }
 
-std::string StepText(const JobSummary& summary) {
-  std::string text = CountText(summary.step);
+std::string OpenStepText(const JobSummary& summary) {
+  std::string text = StepText(summary);
   if (summary.step_age > absl::ZeroDuration()) {
     absl::StrAppend(&text, ", open for ", DurationText(summary.step_age));
   }
@@ -38,7 +38,12 @@ std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& 
     AddFact("state", StateText(condition), text);
     if (!summary.rule.mode.empty()) AddFact("mode", ModeText(summary), text);
     AddFact("generation", absl::StrCat(summary.generation), text);
-    AddFact("step", StepText(summary), text);
+    AddFact("step", OpenStepText(summary), text);
+    if (summary.training.examples_per_second > 0) {
+      AddFact("speed", SpeedText(summary.training), text);
+    }
+    if (summary.training.loss) AddFact("loss", html::NumberText(*summary.training.loss), text);
+    if (summary.training.test.step() > 0) AddFact("test", TestText(summary.training.test), text);
   }
   AddFact("servers", absl::StrCat(summary.answered_count, " of ", servers.size(), " answered"),
           text);

@@ -43,6 +43,13 @@ StatusReply LargeReply() {
     worker.set_left(i == 1);
     worker.set_heard_seconds_ago(0.25);
     worker.set_next(1'234'567);
+    WorkerProgress& progress = (*reply.mutable_progress())[i];
+    progress.set_planned_steps(12'345'678);
+    progress.set_examples(1'234'567'890);
+    progress.set_seconds(12'345.6);
+    progress.set_loss(0.123456);
+    progress.mutable_test()->set_step(1'234'000);
+    progress.mutable_test()->set_accuracy(0.98765);
   }
   reply.set_accepted_pushes(123'456'789);
   reply.set_late_pushes(1'234'567);
@@ -79,14 +86,18 @@ TEST(StatusTextTest, EveryFigureOfALargeJobFitsEightyColumns) {
   EXPECT_THAT(text,
               HasSubstr("job         mnist\nstate       waiting for server 1\nmode        backup\n"
                         "generation  2\n"));
-  EXPECT_THAT(text, HasSubstr("step        1,234,567\n"));
+  EXPECT_THAT(text,
+              HasSubstr("step        1,234,567 of 12,345,678\nspeed       100,001 examples/s\n"
+                        "loss        0.1235\ntest        accuracy 0.9877 at step 1,234,000\n"));
   EXPECT_THAT(text, HasSubstr("servers     1 of 2 answered\nworkers     1 of 2 live, 4 wanted\n"));
   EXPECT_THAT(text, HasSubstr("batch       16,777,216 examples, 1024 batches per worker, "
                               "65536 workers wished\n"));
   EXPECT_THAT(text, HasSubstr("gradient    norm 1.25e-09, 1,234,567 updates clipped\n"));
   EXPECT_THAT(text, HasSubstr("INSECURE: server 0 listens for other machines"));
-  EXPECT_THAT(text, HasSubstr("\n0        live  1,234,567  1.2 s ago      2000003\n"));
-  EXPECT_THAT(text, HasSubstr("\n1        left  1,234,567  1.2 s ago      2000003\n"));
+  EXPECT_THAT(
+      text, HasSubstr("\n0        live  1,234,567  1.2 s ago      2000003     100,001  0.1235\n"));
+  EXPECT_THAT(
+      text, HasSubstr("\n1        left  1,234,567  1.2 s ago      2000003     100,001  0.1235\n"));
   EXPECT_THAT(text, HasSubstr("staleness of accepted pushes: mean 1.50, max 3\n"));
   EXPECT_THAT(text, HasSubstr("123,456,789"));
   EXPECT_THAT(text, HasSubstr("123,456, 12 failed        1.0 s ago\n"));

@@ -140,7 +140,7 @@ HttpReply TrainAdmin::Page() const {
                         CurveOf(record_, &EpochRow::test_accuracy).points()),
       WorkersHtml(record_),
       SectionHtml("Bytes saved, as the workers count them", BytesTable(record_.Totals())),
-      html::Heading("The servers"), ServersHtml(servers_, clock_.Now()));
+      html::Heading("The servers"), ServersHtml(servers_, clock_.Now(), /*with_curves=*/false));
   return {.type = "text/html; charset=utf-8",
           .body = html::Page(absl::StrCat("thinwire train, job ", job_), body)};
 }

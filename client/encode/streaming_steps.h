@@ -9,8 +9,8 @@
 //               base = a base + (1 - a) r         a: the weight of the worker's own parameters
 //
 // base - x is the sum of the local updates that no push has yet. Mix gives them the weight a, as it
-// does x. Every local update is thus pushed once, and what a codec loses of it is in the residual
-// alone. With a = 0 and one fragment, this is LocalSteps::Begin and Finish.
+// does x. Every local update is thus pushed once, and only the residual has the part of it that a
+// codec loses. With a = 0 and one fragment, this is LocalSteps::Begin and Finish.
 //
 // r is in the client's replica, which no local step changes: the servers may send their next
 // parameters as a change of it.

@@ -38,6 +38,11 @@ class WorkerNews {
     tests_.clear();
     test_.reset();
   }
+  // Records how far this worker has trained (Members::ReportProgress).
+  void set_progress(WorkerProgress progress) {
+    absl::MutexLock lock(&mu_);
+    progress_ = std::move(progress);
+  }
   // From now on, heartbeats tell the lead that the worker was asked to stop before STEP.
   void set_stops_before(Step step) {
     absl::MutexLock lock(&mu_);
@@ -48,6 +53,7 @@ class WorkerNews {
     absl::MutexLock lock(&mu_);
     request.mutable_tests()->Assign(tests_.begin(), tests_.end());
     if (test_.has_value()) *request.mutable_test() = *test_;
+    if (progress_.has_value()) *request.mutable_progress() = *progress_;
     request.set_asks_evaluator(asks_evaluator_);
     if (stops_before_.has_value()) request.set_stops_before(stops_before_->value);
   }
@@ -56,6 +62,7 @@ class WorkerNews {
   mutable absl::Mutex mu_;
   std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
   std::optional<ModelTest> test_ ABSL_GUARDED_BY(mu_);
+  std::optional<WorkerProgress> progress_ ABSL_GUARDED_BY(mu_);
   bool asks_evaluator_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> stops_before_ ABSL_GUARDED_BY(mu_);
 };

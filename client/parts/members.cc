@@ -1,6 +1,7 @@
 #include "client/parts/members.h"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +45,10 @@ absl::StatusOr<WorkerId> Members::Evaluator() {
 void Members::ReportTest(const ModelTest& test) {
   thread_.core->parts().worker_news.set_test(test);
   thread_.loop->Post([this] { thread_.core->HeartbeatToLead(); });
+}
+
+void Members::ReportProgress(WorkerProgress progress) {
+  thread_.core->parts().worker_news.set_progress(std::move(progress));
 }
 
 absl::Status Members::WaitUntilAlone() {

@@ -33,6 +33,9 @@ class Members {
   absl::StatusOr<WorkerId> Evaluator();
   // Sends TEST, a test of the model by this worker, to the lead.
   void ReportTest(const ModelTest& test);
+  // Sends PROGRESS, how far this worker has trained, to the lead with the next heartbeats. The lead's
+  // status page shows it. Thread-safe.
+  void ReportProgress(WorkerProgress progress);
   // Blocks until every server reports that no other worker is live: the others have left, or their
   // leases have expired. Client::waiting() names the other workers meanwhile. Not called between
   // BeginStep and NextStep.

@@ -79,6 +79,11 @@ std::optional<ModelTest> FakeServer::model_test() const {
   return model_test_;
 }
 
+std::optional<WorkerProgress> FakeServer::progress() const {
+  absl::MutexLock lock(&mu_);
+  return progress_;
+}
+
 std::vector<PrecisionTest> FakeServer::tests() const {
   absl::MutexLock lock(&mu_);
   return tests_;
@@ -342,6 +347,7 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   ++heartbeat_count_;
   tests_.assign(request.tests().begin(), request.tests().end());
   model_test_ = request.has_test() ? std::optional(request.test()) : std::nullopt;
+  progress_ = request.has_progress() ? std::optional(request.progress()) : std::nullopt;
   stops_before_.reset();
   if (request.has_stops_before()) stops_before_ = Step{request.stops_before()};
   HeartbeatReply reply;

@@ -92,6 +92,8 @@ class FakeServer final : public InProcessServer {
   std::vector<PrecisionTest> tests() const;
   // Returns HeartbeatRequest::test of the last heartbeat; nullopt: it had none.
   std::optional<ModelTest> model_test() const;
+  // Returns HeartbeatRequest::progress of the last heartbeat; nullopt: it had none.
+  std::optional<WorkerProgress> progress() const;
   int seed_count() const;
   int leave_count() const;
   // Returns the last request of Leave.
@@ -138,6 +140,7 @@ class FakeServer final : public InProcessServer {
   std::optional<Step> trial_ ABSL_GUARDED_BY(mu_);
   std::vector<PrecisionTest> tests_ ABSL_GUARDED_BY(mu_);
   std::optional<ModelTest> model_test_ ABSL_GUARDED_BY(mu_);
+  std::optional<WorkerProgress> progress_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> stops_before_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
   Judge judge_ ABSL_GUARDED_BY(mu_);

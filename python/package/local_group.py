@@ -123,7 +123,16 @@ class GroupClient:
     def residual_norm(self) -> float:
         return self._share(lambda: float(self._client.residual_norm()))
 
-    # Of the leader alone: the calls at the end of a process come at any time.
+    # Of the leader alone: the loss and the tests of its process count, and the calls at the end of a process come at any
+    # time.
+
+    def report_progress(self, planned_steps: int, seconds: float, loss: float | None) -> None:
+        if self._is_leader:
+            self._client.report_progress(planned_steps, seconds, loss)
+
+    def report_test(self, accuracy: float | None, loss: float | None) -> None:
+        if self._is_leader:
+            self._client.report_test(accuracy, loss)
 
     def stop(self) -> None:
         if self._is_leader:

@@ -106,7 +106,9 @@ class JobWorker:
         self._zeros: Floats | None = None  # the gradient of parameters that a step does not use
         self._lost_steps = 0
         self._nonfinite = 0
-        self._step_end = time.monotonic()
+        self._planned_steps = steps
+        self._loss: float | None = None
+        self._begin = self._step_end = time.monotonic()
         self._step_seconds = 0.0  # of the last step
         self._stop_step: int | None = None  # the step before which this worker leaves; None: it was not asked to stop
         self._drains = False  # the step after which this worker leaves empties the residual
@@ -127,6 +129,21 @@ class JobWorker:
     def counters(self) -> dict[str, int]:
         """Counters since the start, by name: bytes, late pushes, times (docs/metrics.md)."""
         return self._client.counters
+
+    def report(self, loss: float | None = None, test_accuracy: float | None = None, test_loss: float | None = None) -> None:
+        """States the training loss of the newest batches, or a test of the present parameters, for the servers' status page.
+
+        `thinwire status` and /status.json show them, too. The servers keep the checkpoints with the best tests if the job
+        asks for it (`keep_best`): state an accuracy in every test, or a loss in every test.
+        Errors: Error for a number that is not finite.
+        """
+        for name, value in (("loss", loss), ("test_accuracy", test_accuracy), ("test_loss", test_loss)):
+            if value is not None and not math.isfinite(value):
+                raise Error(f"{name}: not finite (expected a number, got {value})")
+        if loss is not None:
+            self._loss = float(loss)
+        if test_accuracy is not None or test_loss is not None:
+            self._client.report_test(test_accuracy, test_loss)
 
     def close(self) -> None:
         """Leaves the servers. The model keeps its parameters, which no longer change. The end of the process does it, too."""
@@ -234,6 +251,7 @@ class JobWorker:
             self._enter()
         now = time.monotonic()
         self._step_seconds, self._step_end = now - self._step_end, now
+        self._client.report_progress(self._planned_steps, now - self._begin, self._loss)
 
     def _leave_if_asked(self) -> None:
         """Leaves and ends the process after SIGTERM, or if an operator has removed this worker. Called between two steps.

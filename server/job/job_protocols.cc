@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/protocols/deals/growth_lead.h"
+#include "server/protocols/membership/progress_lead.h"
 
 namespace thinwire {
 namespace {
@@ -44,6 +45,7 @@ void AddLead(const ProtocolParts& parts, JoinQueue::Admit admit, JobProtocols& t
     to.clipper = to.clip_lead;
   }
   to.joins = Add(to.all, std::move(joins));
+  Add(to.all, std::make_unique<ProgressLead>());
 }
 
 void AddFollower(const ProtocolParts& parts, JobProtocols& to) {

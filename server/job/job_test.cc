@@ -303,6 +303,33 @@ TEST_F(JobTest, TheStatusCountsSaturatedUpdatesAndNamesTheirShard) {
   EXPECT_EQ(status.shards(1).saturated_updates(), 1u);
 }
 
+TEST_F(JobTest, TheStatusHasWhatTheWorkersTellOfTheirTraining) {
+  Make(Rule::Sync(2));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  ASSERT_TRUE(Join(RequestOf(1)).ok());
+  HeartbeatRequest request;
+  request.set_worker(1);
+  request.set_incarnation(1);
+  request.mutable_progress()->set_planned_steps(100);
+  request.mutable_progress()->set_loss(0.5);
+  request.mutable_test()->set_step(7);
+  request.mutable_test()->set_accuracy(0.75);
+  const auto send = [&](Epoch epoch) {
+    request.set_epoch(epoch.value);
+    Pending<HeartbeatReply> pending;
+    job_->Call(request, pending.done());
+    ASSERT_TRUE(pending.Get().ok());
+  };
+  send(Epoch{kEpoch.value - 1});
+  EXPECT_TRUE(Status().progress().empty()) << "the worker has not joined this process";
+  send(kEpoch);
+  const StatusReply status = Status();
+  ASSERT_EQ(status.progress().size(), 1u);
+  EXPECT_EQ(status.progress().at(1).planned_steps(), 100u);
+  EXPECT_EQ(status.progress().at(1).loss(), 0.5);
+  EXPECT_EQ(status.progress().at(1).test().step(), 7u);
+}
+
 TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());

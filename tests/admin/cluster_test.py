@@ -121,6 +121,10 @@ class ClusterTest(unittest.TestCase):
             self.assertEqual([worker["live"] for worker in server["status"]["workers"]], [True, True])
         self.assertEqual(lead["summary"]["live_workers"], [0, 1])
         self.assertGreater(lead["summary"]["push_fp32_bytes"], 3 * lead["summary"]["push_bytes"])
+        wait_until(lambda: status()["summary"]["loss"] is not None, "the workers have told the lead their loss")
+        summary = status()["summary"]
+        self.assertGreater(summary["planned_steps"], summary["step"])
+        self.assertGreater(summary["examples_per_second"], 0)
         other = json.loads(self.cluster.get("server1", "/status.json")[1])
         self.assertEqual([server["server"] for server in other["servers"]], [1])
         worker = json.loads(self.cluster.get("worker1", "/status.json")[1])
@@ -129,8 +133,9 @@ class ClusterTest(unittest.TestCase):
 
     def test_the_pages_show_the_job_without_a_script(self):
         wait_until(lambda: "2 of 2" in self.cluster.get("server0", "/")[1], "the lead's page has both servers")
+        wait_until(lambda: "<polyline" in self.cluster.get("server0", "/")[1], "the lead's page has a curve of the loss")
         page = self.cluster.get("server0", "/")[1]
-        for text in ("thinwire server 0, job watched", ">Workers<", ">Servers<", ">Pushes by verdict<", "Staleness",
+        for text in ("mean training loss of the workers", ">time left<", "<th scope=\"col\">loss</th>", "thinwire server 0, job watched", ">Workers<", ">Servers<", ">Pushes by verdict<", "Staleness",
                      ">Bytes saved<", "Durability", "<summary>Shards: ", ">live<"):
             self.assertIn(text, page)
         self.assertEqual(page.count("<td>live</td>"), 2)

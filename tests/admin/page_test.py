@@ -51,7 +51,7 @@ class PageTest(unittest.TestCase):
 
     def test_the_page_is_live(self):
         self.browser.open(self.url("server0"), WIDE, "light")
-        step = ("parseInt([...document.querySelectorAll('dt')].find((name) => name.textContent == 'open step')"
+        step = ("parseInt([...document.querySelectorAll('dt')].find((name) => name.textContent == 'step')"
                 ".nextSibling.textContent.replaceAll(',', ''))")
         self.browser.evaluate("window.notLoadedAgain = true")
         wait_until(lambda: self.browser.evaluate(step) is not None, "the page has a step")

@@ -2,9 +2,12 @@
 
 import gc
 import io
+import json
 import os
 import resource
+import subprocess
 import tempfile
+import time
 import unittest
 import warnings
 import weakref
@@ -403,6 +406,28 @@ class BehaviourTest(unittest.TestCase):
         differences = [(averages[name] - p).abs().max().item() for name, p in model.named_parameters()]
         self.assertGreater(max(differences), 1e-4)
         self.assertLess(max(differences), 0.5)
+
+    def test_the_status_has_what_a_worker_reports(self):
+        model = small_model()
+        job = Job(model, steps=9, examples=16)
+        with job as optimizer:
+            def summary():
+                command = ["cli/thinwire", "status", "--addresses", job.servers.addresses, "--json"]
+                return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+            for step in range(3):
+                EqualityTest.usual_step(model, optimizer, step)
+            optimizer.report(loss=0.75, test_loss=0.5)
+            EqualityTest.usual_step(model, optimizer, 3)
+            deadline = time.monotonic() + 30
+            while (status := summary())["summary"]["loss"] is None and time.monotonic() < deadline:
+                time.sleep(0.1)  # until the next heartbeat
+            self.assertEqual(status["summary"]["loss"], 0.75)
+            self.assertEqual(status["summary"]["planned_steps"], 9)
+            progress = status["servers"][0]["status"]["progress"]["0"]
+            self.assertEqual((progress["examples"], progress["test"]["step"], progress["test"]["loss"]), (str(4 * 16), "3", 0.5))
+            with self.assertRaisesRegex(tw.Error, r"loss: not finite \(expected a number, got nan\)"):
+                optimizer.report(loss=float("nan"))
 
     def test_autograd_refuses_a_graph_of_an_earlier_step(self):
         model = small_model()

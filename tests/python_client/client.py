@@ -92,9 +92,10 @@ class Client:
         replies = [server.joined for server in self.servers]
         states = [state for reply in replies for state in reply.shards]
         in_round = any(reply.by_round and state.open for reply in replies for state in reply.shards)
+        frontier = max(state.frontier for state in states)
         self.first_step = max(
             max(max(state.predecessor_next, state.largest_next) for state in states),
-            max(state.frontier for state in states) + in_round)
+            frontier + (in_round and frontier != replies[0].dealt_until))
         threading.Thread(target=self._send_heartbeats, daemon=True).start()
         return self.first_step
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/median.h"
+#include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {
@@ -48,6 +49,12 @@ void TrainingReport::Progress(Step step) {
   if (numbers_.scale() != nullptr) progress.set_loss_scale(numbers_.loss_scale());
   progress.set_planned_steps(parts_.sampler.EpochBegin(options_.epochs).value);
   progress.set_waiting(parts_.client.waiting());
+  WorkerProgress news;
+  news.set_planned_steps(progress.planned_steps());
+  news.set_examples(progress.examples());
+  news.set_seconds(progress.seconds());
+  if (progress.has_loss()) news.set_loss(progress.loss());
+  parts_.client.members().ReportProgress(std::move(news));
   parts_.events.Write(std::move(event));
   since_report_ = {};
 }

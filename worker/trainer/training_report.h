@@ -37,7 +37,8 @@ class TrainingReport {
   absl::Duration median_step() const;
 
   void Joined(Step step);
-  // Reports the progress after STEP, unless the last report of a step was shortly before.
+  // Reports the progress after STEP, also to the lead, unless the last report of a step was shortly
+  // before.
   void Progress(Step step);
   // Reports the end of an epoch with the evaluator's last test.
   void FinishEpoch(uint64_t epoch);
