@@ -409,10 +409,10 @@ class BehaviourTest(unittest.TestCase):
 
     def test_the_status_has_what_a_worker_reports(self):
         model = small_model()
-        job = Job(model, steps=9, examples=16)
-        with job as optimizer:
+        job_of_model = jobs.Job(lambda settings: tw.DistributedOptimizer(model, steps=9, examples=16, **settings), learning_rate=0.1)
+        with job_of_model as optimizer:
             def summary():
-                command = ["cli/thinwire", "status", "--addresses", job.servers.addresses, "--json"]
+                command = ["cli/thinwire", "status", "--addresses", job_of_model.servers.addresses, "--json"]
                 return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
             for step in range(3):
