@@ -80,7 +80,7 @@ void RemoveSettingsFromEnvironment() {
   }
   for (const char* flag :
        {"config", "server", "worker", "addresses", "listen", "insecure", "credentials", "delay",
-        "state_dir", "output", "keep", "admin", "tensorboard", "trace"}) {
+        "state_dir", "output", "keep", "admin", "log_events", "tensorboard", "trace"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }

@@ -1,6 +1,9 @@
 #include "config/command_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <string>
 #include <vector>
 
 #include "common/base/exit_code.h"
@@ -112,7 +115,11 @@ std::optional<int> Program::Parse(int argc, char** argv,
     const std::string flag = missing == nullptr ? "" : missing();
     if (!flag.empty()) throw CLI::RequiredError(flag);
   } catch (const CLI::ParseError& error) {
-    return app_->exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    if (error.get_exit_code() == 0) return app_->exit(error);  // --help, --version
+    const std::string name = std::filesystem::path(argv[0]).filename();
+    std::cerr << name << ": " << error.what() << " (" << name << " --help shows what is expected)"
+              << std::endl;
+    return static_cast<int>(ExitCode::kUsage);
   }
   return std::nullopt;
 }

@@ -131,7 +131,8 @@ class TextsTest(unittest.TestCase):
         commands = (("thinwire",), ("thinwire", "trian"), ("thinwire", "train", "--push", "fp9"), ("thinwire", "train", "--pusch", "fp16"),
                     ("thinwire", "train", "--config"), ("thinwire", "config", "check", "missing.textproto"),
                     ("thinwire", "checkpoint", "list", "missing"), ("thinwire", "mode", "--set", "ssp"),
-                    ("thinwire", "status"), ("server",), ("worker", "--worker", "x"))
+                    ("thinwire", "status"), ("server",), ("worker", "--worker", "x"),
+                    ("worker", "--config", "job", "--addresses", "127.0.0.1:7000", "--log_events", "every=0"))
         blocks = []
         for program, *arguments in commands:
             with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder:

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
 #include "common/tls/identity.h"
@@ -30,6 +32,19 @@ absl::StatusOr<absl::Duration> DelayOf(const WorkerFlags& flags, const JobSpec& 
   return delay;
 }
 
+// Returns N of --log_events every=N, and 1 for "all". Errors: InvalidArgument for another value.
+absl::StatusOr<uint32_t> StepsPerEventOf(const WorkerFlags& flags) {
+  uint32_t every = 1;
+  absl::string_view number = flags.log_events;
+  const bool counts = absl::ConsumePrefix(&number, "every=");
+  if (flags.log_events == "all" || (counts && absl::SimpleAtoi(number, &every) && every > 0)) {
+    return every;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--log_events: wrong value (expected all, or every=N with N from 1, got ",
+                   flags.log_events, ")"));
+}
+
 // Returns the settings of the model file. Errors: those of CheckReplaceable.
 absl::StatusOr<std::optional<ModelOutputOptions>> OutputOf(const WorkerFlags& flags,
                                                            const JobSpec& spec) {
@@ -48,6 +63,7 @@ absl::StatusOr<std::optional<ModelOutputOptions>> OutputOf(const WorkerFlags& fl
 }  // namespace
 
 absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& field_flags) {
+  ASSIGN_OR_RETURN(const uint32_t steps_per_event, StepsPerEventOf(flags));
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
   RETURN_IF_ERROR(field_flags.Apply(text.config, text.places));
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
@@ -85,6 +101,7 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
                .credentials = std::move(credentials),
                .bandwidth = bandwidth,
                .delay = delay,
+               .steps_per_event = steps_per_event,
                .state_dir = flags.state_dir,
                .output = std::move(output)};
 }

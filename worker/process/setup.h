@@ -27,6 +27,7 @@ struct Setup {
   Credentials credentials;
   BandwidthRates bandwidth;
   absl::Duration delay;
+  uint32_t steps_per_event;  // N of --log_events every=N; 1: all
   std::string state_dir;
   std::optional<ModelOutputOptions> output;
 };

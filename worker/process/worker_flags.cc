@@ -63,6 +63,13 @@ void AddFlags(CommandFlags command, WorkerFlags& flags) {
       .Type("ADDRESS")
       .Environment("THINWIRE_ADMIN");
   command
+      .Add("--log_events", flags.log_events,
+           "The events on standard output: all, at most five step events per second, or with "
+           "every=N only every Nth step event, and no waiting events. The page, the metrics and "
+           "--tensorboard get all. Default: all")
+      .Type("all|every=N")
+      .Environment("THINWIRE_LOG_EVENTS");
+  command
       .Add("--tensorboard", flags.tensorboard,
            "The folder for TensorBoard's event files of this worker. Default: none")
       .Type("DIR")

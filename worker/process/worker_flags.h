@@ -20,8 +20,9 @@ struct WorkerFlags {
   std::string delay;  // value of --delay; empty: the job file sets the delay
   std::string output;
   std::string keep = "last";
-  std::string evaluate;     // path of a model file; not empty: the worker only evaluates this file
-  std::string admin;        // empty: no admin port
+  std::string evaluate;  // path of a model file; not empty: the worker only evaluates this file
+  std::string admin;     // empty: no admin port
+  std::string log_events = "all";
   std::string tensorboard;  // folder of TensorBoard's event files; empty: none
   std::string trace;        // file of the trace; empty: none
 };

@@ -145,11 +145,14 @@ ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
     std::cerr << "worker: " << started.message() << std::endl;
     return ExitCodeOf(started);
   }
-  EventPrinter events(std::cout, setup->worker, [&records](const WorkerEvent& event) {
-    NotifySystemd(event);
-    if (records.admin != nullptr) records.admin->Add(event);
-    if (records.summary != nullptr) records.summary->Add(event);
-  });
+  EventPrinter events(
+      std::cout, setup->worker,
+      [&records](const WorkerEvent& event) {
+        NotifySystemd(event);
+        if (records.admin != nullptr) records.admin->Add(event);
+        if (records.summary != nullptr) records.summary->Add(event);
+      },
+      setup->steps_per_event);
   Tracer* const tracer = records.tracer.has_value() ? &*records.tracer : nullptr;
   const absl::StatusOr<Trainer::Ending> ending =
       Train(*setup, threads, termination, events, tracer);

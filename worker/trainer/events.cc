@@ -9,9 +9,13 @@ namespace thinwire {
 void EventPrinter::Write(WorkerEvent event) {
   event.set_worker(worker_.value);
   if (observer_) observer_(event);
-  const std::string line = PrintWorkerEvent(event);
   absl::MutexLock lock(&mu_);
-  out_ << line << std::endl;
+  if (Counts(event)) out_ << PrintWorkerEvent(event) << std::endl;
+}
+
+bool EventPrinter::Counts(const WorkerEvent& event) {
+  if (every_ == 1 || !(event.has_step() || event.has_waiting())) return true;
+  return event.has_step() && step_count_++ % every_ == 0;
 }
 
 WaitReporter::WaitReporter(EventPrinter& events, std::function<std::string()> waiting,

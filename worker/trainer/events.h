@@ -4,6 +4,7 @@
 #ifndef THINWIRE_WORKER_TRAINER_EVENTS_H_
 #define THINWIRE_WORKER_TRAINER_EVENTS_H_
 
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -22,19 +23,26 @@ namespace thinwire {
 class EventPrinter {
  public:
   // `out`, the stream to which events are written, must outlive the EventPrinter. `observer`, if
-  // set, is called with each event on the thread that writes the event.
+  // set, is called with each event on the thread that writes the event. With `every` above 1, only
+  // the first of each `every` step events is written, and no waiting event, whose text is in the step
+  // events too.
   EventPrinter(std::ostream& out, WorkerId worker,
-               std::function<void(const WorkerEvent&)> observer = nullptr)
-      : worker_(worker), observer_(std::move(observer)), out_(out) {}
+               std::function<void(const WorkerEvent&)> observer = nullptr, uint32_t every = 1)
+      : worker_(worker), observer_(std::move(observer)), every_(every), out_(out) {}
 
   // Sets the event's worker number, writes the event as one line (proto/worker_event_json.h), and
   // flushes the stream.
   void Write(WorkerEvent event);
 
  private:
+  // Returns whether EVENT is written.
+  bool Counts(const WorkerEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const WorkerId worker_;
   const std::function<void(const WorkerEvent&)> observer_;
+  const uint32_t every_;
   absl::Mutex mu_;
+  uint64_t step_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::ostream& out_ ABSL_GUARDED_BY(mu_);
 };
 

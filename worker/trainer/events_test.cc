@@ -1,12 +1,18 @@
 #include "worker/trainer/events.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
+#include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
+#include "proto/worker_event_json.h"
 
 namespace thinwire {
 namespace {
@@ -25,6 +31,37 @@ TEST(EventLogTest, EveryEventIsALineWithTheWorkersNumber) {
       out.str(),
       "{\"worker\":3,\"joined\":{\"step\":\"17\",\"device\":\"\",\"planned_steps\":\"938\"}}\n"
       "{\"worker\":3,\"error\":{\"message\":\"server 1: gone\"}}\n");
+}
+
+TEST(EventLogTest, FewerStepsAreWrittenAndAllAreObserved) {
+  std::ostringstream out;
+  int observed = 0;
+  EventPrinter log(
+      out, WorkerId{0}, [&observed](const WorkerEvent&) { ++observed; }, /*every=*/3);
+  WorkerEvent joined;
+  joined.mutable_joined();
+  log.Write(joined);
+  for (uint64_t step = 0; step < 5; ++step) {
+    WorkerEvent event;
+    event.mutable_step()->set_step(step);
+    log.Write(event);
+    event.mutable_waiting()->set_text("waits");
+    log.Write(event);
+  }
+  WorkerEvent done;
+  done.mutable_done();
+  log.Write(done);
+  EXPECT_EQ(observed, 12);
+  std::vector<std::string> kinds;
+  const std::vector<std::string> lines = absl::StrSplit(out.str(), '\n', absl::SkipEmpty());
+  for (const std::string& line : lines) {
+    const absl::StatusOr<WorkerEvent> event = ParseWorkerEvent(line);
+    ASSERT_TRUE(event.ok());
+    kinds.push_back(event->has_step()     ? absl::StrCat("step ", event->step().step())
+                    : event->has_joined() ? "joined"
+                                          : "done");
+  }
+  EXPECT_THAT(kinds, testing::ElementsAre("joined", "step 0", "step 3", "done"));
 }
 
 TEST(WaitReporterTest, EveryChangeIsReportedOnce) {

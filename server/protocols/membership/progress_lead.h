@@ -1,5 +1,4 @@
-// ProgressLead keeps what the workers tell the lead about their training, for people who ask for the
-// job's status.
+// ProgressLead keeps the newest statement of each worker about its training, for StatusReply.
 #ifndef THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_PROGRESS_LEAD_H_
 #define THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_PROGRESS_LEAD_H_
 
