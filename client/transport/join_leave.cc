@@ -68,7 +68,8 @@ Step StartingStep(std::span<const JoinReply> replies) {
       open_round = open_round || (reply.by_round() && shard.open());
     }
   }
-  if (frontier == dealt_until) open_round = false;
+  // 0: the lead deals nothing.
+  if (dealt_until > 0 && frontier == dealt_until) open_round = false;
   return Step{std::max(next, frontier + (open_round ? 1 : 0))};
 }
 

@@ -387,6 +387,7 @@ TEST(StartingStepTest, ARoundThatIsNotDealtBeginsWithTheNewWorker) {
   EXPECT_EQ(StartingStep(replies), Step{16});
   replies[0].set_dealt_until(24);
   EXPECT_EQ(StartingStep(replies), Step{17});
+  EXPECT_EQ(StartingStep(std::vector<JoinReply>{Reply(true, {{.open = true}})}), Step{1});
 }
 
 TEST(StartingStepTest, WithoutRoundsTheWorkerBeginsAtTheFrontier) {

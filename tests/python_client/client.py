@@ -95,7 +95,7 @@ class Client:
         frontier = max(state.frontier for state in states)
         self.first_step = max(
             max(max(state.predecessor_next, state.largest_next) for state in states),
-            frontier + (in_round and frontier != replies[0].dealt_until))
+            frontier + (in_round and frontier != (replies[0].dealt_until or None)))
         threading.Thread(target=self._send_heartbeats, daemon=True).start()
         return self.first_step
 
