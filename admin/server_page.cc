@@ -170,15 +170,18 @@ StatusTable BytesTable(const JobSummary& summary) {
 std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now, bool with_curves) {
   const JobSummary summary = SummaryOf(servers, now);
   const JobCondition condition = ConditionOf(servers, summary, now);
+  const bool goes_on = condition.state != JobCondition::State::kFinished &&
+                       condition.state != JobCondition::State::kDiverged;
   std::vector<std::pair<std::string, std::string>> facts = {
       {"step", StepText(summary)},
-      {"time left", TimeLeftText(summary.training)},
-      {"speed", SpeedText(summary.training)},
+      {"time left", goes_on ? TimeLeftText(summary.training) : "-"},
+      {"speed", goes_on ? SpeedText(summary.training) : "-"},
       {"loss", summary.training.loss ? html::NumberText(*summary.training.loss) : "-"},
       {"newest test", TestText(summary.training.test)},
       {"mode", ModeText(summary)},
       // A step that has just begun tells nothing.
-      {"open for", summary.step_age < absl::Seconds(1) ? "-" : DurationText(summary.step_age)},
+      {"open for",
+       !goes_on || summary.step_age < absl::Seconds(1) ? "-" : DurationText(summary.step_age)},
       {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
       {"servers", absl::StrCat(summary.answered_count, " of ", servers.size())},
       {"noise scale", NoiseScaleText(summary.noise)},

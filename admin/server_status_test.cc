@@ -169,6 +169,20 @@ TEST(JobSummaryTest, TheTrainingIsWhatTheWorkersTellTheLead) {
   EXPECT_THAT(page, HasSubstr("<dt>time left</dt><dd>8m10s</dd>"));
   EXPECT_THAT(page, HasSubstr("mean training loss of the workers: 1 now"));
   EXPECT_THAT(page, HasSubstr("<td>50</td><td>1.5</td>"));
+  StatusReply last = ReplyAt(2000);
+  AddProgress(last);
+  for (WorkerStatus& worker : *last.mutable_workers()) {
+    worker.set_live(false);
+    worker.set_left(true);
+    worker.set_finished(true);
+  }
+  std::vector<ServerHistory> finished = servers;
+  for (ServerHistory& server : finished) server.Add(last, now);
+  const std::string end = ServersHtml(finished, now + absl::Seconds(2));
+  EXPECT_THAT(end, HasSubstr("<dt>newest test</dt>"));
+  for (const char* fact : {"<dt>time left</dt>", "<dt>speed</dt>", "<dt>open for</dt>"}) {
+    EXPECT_THAT(end, Not(HasSubstr(fact)));
+  }
   EXPECT_THAT(ServersHtml(servers, now, /*with_curves=*/false), Not(HasSubstr("<svg")));
   const nlohmann::ordered_json json = ServersJson(servers, now)["summary"];
   EXPECT_EQ(json["planned_steps"], 2000);
