@@ -7,28 +7,50 @@ Requires the Debian package chromium. FOLDER gets screenshots.
 
 import argparse
 import shutil
+import signal
 import sys
 import time
 import unittest
 
 from tests.admin.browser import NARROW, WIDE, Browser
-from tests.admin.cluster import Cluster, wait_until
+from tests.admin.cluster import JOB, Cluster, wait_until
 
 ARGUMENTS = argparse.Namespace()
 
 
-class PageTest(unittest.TestCase):
+class PageTestCase(unittest.TestCase):
+    """Tests of the pages of `cluster`."""
+
+    cluster: Cluster
+
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(ARGUMENTS.server, ARGUMENTS.worker))
         cls.browser = cls.enterClassContext(Browser(ARGUMENTS.images))
+
+    def url(self, name):
+        return f"http://{self.cluster.admin[name]}/"
+
+    def check_state(self, state, alarm, image):
+        """Opens the lead's page wide and narrow, light and dark, and compares the state in words and its color."""
+        for size, width in ((WIDE, "wide"), (NARROW, "narrow")):
+            for scheme in ("light", "dark"):
+                self.browser.open(self.url("server0"), size, scheme)
+                wait_until(lambda: self.browser.evaluate("document.querySelector('.state').textContent") == state, state)
+                self.assertEqual(self.browser.evaluate("document.querySelector('.state').classList.contains('alarm')"), alarm)
+                self.assertEqual(self.browser.evaluate("document.querySelectorAll('.problem').length > 0"), alarm)
+                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), size[0])
+                self.browser.screenshot(f"{image}-{width}-{scheme}.png")
+
+
+class PageTest(PageTestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster = cls.enterClassContext(Cluster(ARGUMENTS.server, ARGUMENTS.worker))
         cls.cluster.wait_for_step(100)
         wait_until(lambda: "2 of 2" in cls.cluster.get("server0", "/")[1], "the lead's page has both servers")
         wait_until(lambda: "thinwire_worker_test_accuracy_ratio" in cls.cluster.metrics("worker0"), "an epoch ends")
         time.sleep(3)  # a curve of some points looks better on the screenshot
-
-    def url(self, name):
-        return f"http://{self.cluster.admin[name]}/"
 
     def test_every_page_fits_every_screen(self):
         backgrounds = set()
@@ -72,17 +94,6 @@ class PageTest(unittest.TestCase):
         wait_until(lambda: self.browser.evaluate("document.querySelector('details') !== window.first"), "the page refreshes")
         self.assertTrue(self.browser.evaluate("document.querySelector('details').open"))
 
-    def check_state(self, state, alarm, image):
-        """Opens the lead's page wide and narrow, light and dark, and compares the state in words and its color."""
-        for size, width in ((WIDE, "wide"), (NARROW, "narrow")):
-            for scheme in ("light", "dark"):
-                self.browser.open(self.url("server0"), size, scheme)
-                wait_until(lambda: self.browser.evaluate("document.querySelector('.state').textContent") == state, state)
-                self.assertEqual(self.browser.evaluate("document.querySelector('.state').classList.contains('alarm')"), alarm)
-                self.assertEqual(self.browser.evaluate("document.querySelectorAll('.problem').length > 0"), alarm)
-                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), size[0])
-                self.browser.screenshot(f"{image}-{width}-{scheme}.png")
-
     def test_a_healthy_job(self):
         self.check_state("training", False, "state-healthy")
 
@@ -106,6 +117,34 @@ class PageTest(unittest.TestCase):
         self.cluster.processes["server1"].kill()
         wait_until(lambda: self.browser.evaluate(age).startswith("no answer for "), "the page says so")
         self.check_state("waiting for server 1", True, "state-dead-server")
+
+
+class StatesTest(PageTestCase):
+    """States of jobs of their own."""
+
+    def start(self, *changes):
+        """Starts the job of cluster.py with CHANGES, pairs of a text and its replacement."""
+        job = JOB
+        for old, new in changes:
+            self.assertIn(old, job)
+            job = job.replace(old, new)
+        self.cluster = self.enterContext(Cluster(ARGUMENTS.server, ARGUMENTS.worker, job))
+
+    def test_a_straggler(self):
+        self.start(("workers: 2", "workers: 2 lease_seconds: 60"))
+        self.cluster.wait_for_step(100)
+        worker = self.cluster.processes["worker1"]
+        self.addCleanup(worker.send_signal, signal.SIGCONT)  # before the cluster ends
+        worker.send_signal(signal.SIGSTOP)
+        self.check_state("waiting for worker 1", True, "state-straggler")
+
+    def test_a_finished_job(self):
+        self.start(("epochs: 1000", "epochs: 30"))
+        self.check_state("finished", False, "state-finished")
+
+    def test_a_diverged_job(self):
+        self.start(("learning_rate: 0.05", "learning_rate: 1e30"))
+        self.check_state("diverged", True, "state-diverged")
 
 
 def main():
