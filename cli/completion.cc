@@ -19,6 +19,7 @@ constexpr char kExamples[] =
     "Examples:\n"
     "  thinwire completion bash > ~/.local/share/bash-completion/completions/thinwire\n"
     "  thinwire completion zsh > ~/.zfunc/_thinwire\n"
+    "  thinwire completion fish > ~/.config/fish/completions/thinwire.fish\n"
     "  source <(thinwire completion bash)";
 
 // The words that can follow a flag or take the place of a positional argument.
@@ -209,20 +210,70 @@ std::vector<std::string> ZshArguments(const Command& command) {
   return arguments;
 }
 
+// Returns WORD for fish, in single quotes.
+std::string FishQuoted(const std::string& word) {
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+}
+
+// Returns the options of fish's `complete` that offer VALUES as arguments.
+std::string FishOffer(const Values& values) {
+  switch (values.kind) {
+    case Values::Kind::kWords:
+      return absl::StrCat(" -a ", FishQuoted(absl::StrJoin(values.words, " ")));
+    case Values::Kind::kFiles:
+      return " -F";
+    case Values::Kind::kFolders:
+      return " -a '(__fish_complete_directories)'";
+    case Values::Kind::kFlag:
+    case Values::Kind::kNone:
+      return "";
+  }
+  return "";
+}
+
+// Returns the calls of fish's `complete` for COMMAND.
+std::string FishLines(const Command& command) {
+  const std::string line =
+      absl::StrCat("complete -c thinwire -n \"__thinwire_at '", command.path, "'\"");
+  std::string text;
+  for (const CLI::App* subcommand : command.app->get_subcommands(nullptr)) {
+    absl::StrAppend(&text, line, " -a ", subcommand->get_name(), " -d ",
+                    FishQuoted(FirstSentence(subcommand->get_description())), "\n");
+  }
+  if (command.of_help) return text;
+  const Values positional = PositionalOf(command);
+  if (positional.kind != Values::Kind::kNone) {
+    absl::StrAppend(&text, line, FishOffer(positional), "\n");
+  }
+  for (const CLI::Option* option : command.app->get_options()) {
+    const Values values = ValuesOf(*option);
+    // -r: the flag takes a value, and no other argument is offered in its place.
+    const bool takes_value = values.kind != Values::Kind::kFlag && !values.optional;
+    for (const std::string& name : option->get_lnames()) {
+      absl::StrAppend(&text, line, " -l ", name, takes_value ? " -r" : "", FishOffer(values),
+                      " -d ", FishQuoted(FirstSentence(option->get_description())), "\n");
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 CLI::App* AddCompletion(CLI::App& app, CompletionCommand& command) {
   CLI::App* completion = app.add_subcommand("completion", "Prints a completion script for a shell");
-  completion->add_option("SHELL", command.shell, "The shell: bash or zsh")
-      ->type_name("bash|zsh")
-      ->check(CLI::IsMember({"bash", "zsh"}))
+  completion->add_option("SHELL", command.shell, "The shell: bash, zsh or fish")
+      ->type_name("bash|zsh|fish")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
       ->required();
   completion->footer(kExamples);
   return completion;
 }
 
 ExitCode RunCompletion(const CompletionCommand& command, const CLI::App& app, std::ostream& out) {
-  out << (command.shell == "bash" ? BashCompletion(app) : ZshCompletion(app)) << std::flush;
+  const auto script = command.shell == "bash"  ? BashCompletion
+                      : command.shell == "zsh" ? ZshCompletion
+                                               : FishCompletion;
+  out << script(app) << std::flush;
   return ExitCode::kOk;
 }
 
@@ -343,6 +394,32 @@ else
   compdef _thinwire thinwire
 fi
 )");
+}
+
+std::string FishCompletion(const CLI::App& app) {
+  std::string paths;
+  std::string lines;
+  for (const Command& command : CommandsOf(app)) {
+    if (!command.path.empty()) absl::StrAppend(&paths, " ", command.path);
+    absl::StrAppend(&lines, FishLines(command));
+  }
+  return absl::StrCat(
+      R"(# Completion of thinwire for fish. `thinwire completion fish` prints this script.
+# Returns whether the words before the cursor name the command with this path, such as /config/check.
+function __thinwire_at
+  set -l command ''
+  for word in (commandline -opc)[2..]
+    if contains -- $command/$word)",
+      paths, R"(
+      set command $command/$word
+    end
+  end
+  test "$command" = "$argv[1]"
+end
+
+complete -c thinwire -f
+)",
+      lines);
 }
 
 }  // namespace thinwire

@@ -16,7 +16,7 @@ class App;
 namespace thinwire {
 
 struct CompletionCommand {
-  std::string shell;  // bash or zsh
+  std::string shell;  // bash, zsh or fish
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.
@@ -28,6 +28,7 @@ ExitCode RunCompletion(const CompletionCommand& command, const CLI::App& app, st
 // Return the script for APP, the command line of `thinwire`.
 std::string BashCompletion(const CLI::App& app);
 std::string ZshCompletion(const CLI::App& app);
+std::string FishCompletion(const CLI::App& app);
 
 }  // namespace thinwire
 

@@ -57,7 +57,7 @@ CLI::App* AddMode(CLI::App& app, ModeCommand& command) {
   CommandFlags flags(*mode);
   AddServerFlags(flags, command.servers, "an operator's").Required();
   flags.Add("--set", command.mode, "The new mode: sync, backup, ssp or async")
-      .Type("MODE")
+      .Type("sync|backup|ssp|async")
       .OneOf({"sync", "backup", "ssp", "async"})
       .Required();
   flags.Add("--backup", command.backup, "With --set backup: workers that a step does not wait for")

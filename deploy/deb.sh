@@ -87,6 +87,7 @@ service thinwire-worker worker
 completions=$work/thinwire/usr/share
 "$bin/cli/thinwire" completion bash | install -D -m 644 /dev/stdin "$completions/bash-completion/completions/thinwire"
 "$bin/cli/thinwire" completion zsh | install -D -m 644 /dev/stdin "$completions/zsh/vendor-completions/_thinwire"
+"$bin/cli/thinwire" completion fish | install -D -m 644 /dev/stdin "$completions/fish/vendor_completions.d/thinwire.fish"
 deploy/man_pages.sh "$bin/cli/thinwire" "$bin/server/server" "$bin/worker/worker" "$work/man"
 "$bin/experiments/laboratory" --man >"$work/man/thinwire-laboratory.1"
 for page in "$work"/man/*.1; do

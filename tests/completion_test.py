@@ -94,8 +94,21 @@ class CompletionTest(unittest.TestCase):
             os.waitpid(pid, 0)
         return {word for word in offered.read_text().splitlines() if word}
 
+    def fish(self, line):
+        """Returns the words that fish offers at the end of LINE."""
+        folder = self.folder / "fish"
+        folder.mkdir(exist_ok=True)
+        (folder / "thinwire.fish").write_text(self.script("fish"))
+        program = f"source {shlex.quote(str(folder / 'thinwire.fish'))}; complete -C {shlex.quote(line)}"
+        shell = subprocess.run(["fish", "--no-config", "-c", program], cwd=self.folder, capture_output=True, text=True,
+                               timeout=SECONDS, env={"PATH": os.environ["PATH"], "HOME": str(folder)})
+        self.assertEqual(shell.stderr, "", line)
+        words = (word.split("\t")[0] for word in shell.stdout.splitlines())
+        # fish offers the whole word --flag=value.
+        return {word.split("=", 1)[1] if "=" in line and word.startswith("--") else word for word in words if word}
+
     def shells(self):
-        return (("bash", self.bash), ("zsh", self.zsh))
+        return (("bash", self.bash), ("zsh", self.zsh), ("fish", self.fish))
 
     def test_commands_are_offered(self):
         for name, offered in self.shells():
@@ -104,7 +117,7 @@ class CompletionTest(unittest.TestCase):
                 self.assertEqual(offered("thinwire la"), {"launch"})
                 self.assertEqual(offered("thinwire config "), {"check", "show"})
                 self.assertEqual(offered("thinwire help config "), {"check", "show"})
-                self.assertEqual(offered("thinwire completion "), {"bash", "zsh"})
+                self.assertEqual(offered("thinwire completion "), {"bash", "zsh", "fish"})
 
     def test_flags_of_the_command_are_offered(self):
         for name, offered in self.shells():
@@ -125,6 +138,7 @@ class CompletionTest(unittest.TestCase):
                 self.assertEqual(offered("thinwire certs issue ca --role "),
                                  {"server", "worker", "operator", "viewer"})
                 self.assertEqual(offered("thinwire train --mode=s"), {"sync", "ssp"})
+                self.assertEqual(offered("thinwire mode --set "), {"sync", "backup", "ssp", "async"})
 
     def test_files_and_folders_are_offered(self):
         for name, offered in self.shells():
