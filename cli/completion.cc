@@ -43,7 +43,7 @@ std::vector<std::string> EnumWords(const std::string& name) {
 
 Values ValuesOf(const CLI::Option& option) {
   using Kind = Values::Kind;
-  if (option.get_type_size() == 0) return {.kind = Kind::kFlag, .words = {}};
+  if (option.get_expected_max() == 0) return {.kind = Kind::kFlag, .words = {}};
   // CLI11 appends the checks of the value to the type.
   std::string type = option.get_type_name();
   type = type.substr(0, type.find(':'));
@@ -247,11 +247,12 @@ std::string FishLines(const Command& command) {
   }
   for (const CLI::Option* option : command.app->get_options()) {
     const Values values = ValuesOf(*option);
-    // -r: the flag takes a value, and no other argument is offered in its place.
-    const bool takes_value = values.kind != Values::Kind::kFlag && !values.optional;
+    // Both require a value; with -x, fish offers no file for it.
+    const char* requires_value = values.kind == Values::Kind::kFiles ? " -r" : " -x";
+    if (values.kind == Values::Kind::kFlag || values.optional) requires_value = "";
     for (const std::string& name : option->get_lnames()) {
-      absl::StrAppend(&text, line, " -l ", name, takes_value ? " -r" : "", FishOffer(values),
-                      " -d ", FishQuoted(FirstSentence(option->get_description())), "\n");
+      absl::StrAppend(&text, line, " -l ", name, requires_value, FishOffer(values), " -d ",
+                      FishQuoted(FirstSentence(option->get_description())), "\n");
     }
   }
   return text;

@@ -148,6 +148,11 @@ class CompletionTest(unittest.TestCase):
                 folders = {word.rstrip("/") for word in offered("thinwire train --state_dir s")}
                 self.assertEqual(folders, {"state"})
 
+    def test_a_flag_without_a_value_is_followed_by_the_next_argument(self):
+        for name, offered in self.shells():
+            with self.subTest(name):
+                self.assertIn("job.textproto", offered("thinwire experiment run --quick "))
+
     def test_numbers_offer_nothing(self):
         for name, offered in self.shells():
             with self.subTest(name):
