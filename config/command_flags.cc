@@ -36,7 +36,8 @@ Flag& Flag::Required() {
 }
 
 Flag& Flag::OneOf(std::initializer_list<std::string> values) {
-  option_->check(CLI::IsMember(std::vector<std::string>(values)));
+  // Without the description, which the help would show after the type, which names the values.
+  option_->check(CLI::IsMember(std::vector<std::string>(values)).description(""));
   return *this;
 }
 
