@@ -5,6 +5,7 @@
 #define THINWIRE_ADMIN_CURVE_H_
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace thinwire {
@@ -25,6 +26,10 @@ class Curve {
   // is not finite are skipped.
   void Add(double x, double y);
 
+  // Returns the newest point; nullopt: there is none.
+  std::optional<Point> newest() const {
+    return kept_.empty() ? std::nullopt : std::optional(newest_);
+  }
   // Returns the kept points and the newest point, in the order of Add().
   std::vector<Point> points() const;
 

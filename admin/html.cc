@@ -153,6 +153,11 @@ std::string DurationText(absl::Duration duration) {
   return absl::StrFormat("%.1f h", seconds / 3600);
 }
 
+std::string TimeLeftText(absl::Duration left) {
+  const absl::Duration unit = left < absl::Hours(1) ? absl::Seconds(1) : absl::Minutes(1);
+  return absl::FormatDuration(absl::Ceil(left, unit));
+}
+
 std::string RatioText(uint64_t raw_bytes, uint64_t encoded_bytes) {
   if (encoded_bytes == 0) return "-";
   return absl::StrFormat("%.1fx",

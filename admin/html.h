@@ -57,6 +57,7 @@ std::string CountText(uint64_t count);
 std::string NumberText(double number);
 std::string BytesText(uint64_t bytes);
 std::string DurationText(absl::Duration duration);
+std::string TimeLeftText(absl::Duration left);  // rounded up: "3m16s", "2h5m"
 std::string RatioText(uint64_t raw_bytes, uint64_t encoded_bytes);
 
 }  // namespace thinwire::html

@@ -70,6 +70,8 @@ TEST(HtmlTest, FiguresAreReadable) {
   EXPECT_EQ(NumberText(0.51349), "0.5135");
   EXPECT_EQ(NumberText(-12345.6), "-12,346");
   EXPECT_EQ(NumberText(std::nan("")), "nan");
+  EXPECT_EQ(TimeLeftText(absl::Seconds(195.2)), "3m16s");
+  EXPECT_EQ(TimeLeftText(absl::Seconds(7499)), "2h5m");
   EXPECT_EQ(BytesText(999), "999 bytes");
   EXPECT_EQ(BytesText(81234567), "81.2 MB");
   EXPECT_EQ(DurationText(absl::Milliseconds(4140)), "4.1 s");

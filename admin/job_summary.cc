@@ -24,14 +24,12 @@ constexpr PushVerdict kVerdicts[] = {
 TrainingStatus TrainingOf(const TrainingCurves& curves, const StatusReply& lead) {
   TrainingStatus training = {.steps_per_second = curves.steps_per_second()};
   for (const WorkerStatus& worker : lead.workers()) {
-    const auto found = lead.progress().find(worker.worker());
-    if (found == lead.progress().end()) continue;
-    training.planned_steps =
-        std::max<uint64_t>(training.planned_steps, found->second.planned_steps());
-    if (worker.live()) training.examples_per_second += SpeedOf(found->second);
+    const WorkerProgress* const progress = ProgressOf(lead, worker.worker());
+    if (progress == nullptr) continue;
+    training.planned_steps = std::max<uint64_t>(training.planned_steps, progress->planned_steps());
+    if (worker.live()) training.examples_per_second += SpeedOf(*progress);
   }
-  const std::vector<Curve::Point> losses = curves.loss().points();
-  if (!losses.empty()) training.loss = losses.back().y;
+  if (const auto newest = curves.loss().newest()) training.loss = newest->y;
   if (const ModelTest* const test = NewestTestOf(lead)) training.test = *test;
   return training;
 }
@@ -110,8 +108,7 @@ std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers
         worker.silent = worker.live && status.lease_seconds_left() != 0 &&
                         worker.lease_left < absl::Seconds(status.heard_seconds_ago()) + age;
       }
-      const auto progress = reply->progress().find(status.worker());
-      if (progress != reply->progress().end()) worker.progress = progress->second;
+      if (const auto* progress = ProgressOf(*reply, status.worker())) worker.progress = *progress;
       worker.next = std::min<uint64_t>(worker.next, status.next());
       worker.heard = std::min(worker.heard, absl::Seconds(status.heard_seconds_ago()) + age);
     }
@@ -172,9 +169,7 @@ std::string SpeedText(const TrainingStatus& training) {
 }
 
 std::string TimeLeftText(const TrainingStatus& training) {
-  if (!training.left.has_value()) return "-";
-  const absl::Duration unit = *training.left < absl::Hours(1) ? absl::Seconds(1) : absl::Minutes(1);
-  return absl::FormatDuration(absl::Ceil(*training.left, unit));
+  return training.left.has_value() ? html::TimeLeftText(*training.left) : "-";
 }
 
 std::string TestText(const ModelTest& test) {

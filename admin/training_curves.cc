@@ -34,13 +34,18 @@ std::optional<double> TrainingCurves::steps_per_second() const {
   return static_cast<double>(steps) / absl::ToDoubleSeconds(time);
 }
 
+const WorkerProgress* ProgressOf(const StatusReply& reply, uint32_t worker) {
+  const auto found = reply.progress().find(worker);
+  return found == reply.progress().end() ? nullptr : &found->second;
+}
+
 std::optional<double> MeanLossOf(const StatusReply& reply) {
   double sum = 0;
   int count = 0;
   for (const WorkerStatus& worker : reply.workers()) {
-    const auto found = reply.progress().find(worker.worker());
-    if (!worker.live() || found == reply.progress().end() || !found->second.has_loss()) continue;
-    sum += found->second.loss();
+    const WorkerProgress* const progress = ProgressOf(reply, worker.worker());
+    if (!worker.live() || progress == nullptr || !progress->has_loss()) continue;
+    sum += progress->loss();
     ++count;
   }
   if (count == 0) return std::nullopt;

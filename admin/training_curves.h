@@ -42,6 +42,8 @@ class TrainingCurves {
   uint64_t next_test_ = 0;  // of the next point of the tests' curves
 };
 
+// Returns what WORKER states in REPLY; null: nothing.
+const WorkerProgress* ProgressOf(const StatusReply& reply, uint32_t worker);
 // Returns the mean of the newest losses of the live workers; nullopt if none states one.
 std::optional<double> MeanLossOf(const StatusReply& reply);
 // Returns the newest test of a worker; null if there is none.

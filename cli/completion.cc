@@ -122,13 +122,13 @@ std::string Quoted(const std::string& word) {
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
-// Returns the pattern of a `case` for the paths of COMMANDS below the program.
-std::string PathPattern(const std::vector<Command>& commands) {
+// Returns the paths of COMMANDS below the program, with SEPARATOR between them.
+std::string Paths(const std::vector<Command>& commands, absl::string_view separator) {
   std::vector<std::string> paths;
   for (const Command& command : commands) {
     if (!command.path.empty()) paths.push_back(command.path);
   }
-  return absl::StrJoin(paths, " | ");
+  return absl::StrJoin(paths, separator);
 }
 
 // Returns the command of bash that offers VALUES.
@@ -335,7 +335,7 @@ _thinwire() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case $command/${COMP_WORDS[i]} in
       )",
-      PathPattern(commands), R"()
+      Paths(commands, " | "), R"()
         command+=/${COMP_WORDS[i]}
         ;;
     esac
@@ -374,7 +374,7 @@ _thinwire() {
   for ((i = 2; i < CURRENT; i++)); do
     case $command/${words[i]} in
       )",
-                      PathPattern(commands), R"()
+                      Paths(commands, " | "), R"()
         command+=/${words[i]}
         ((depth++))
         ;;
@@ -398,20 +398,17 @@ fi
 }
 
 std::string FishCompletion(const CLI::App& app) {
-  std::string paths;
+  const std::vector<Command> commands = CommandsOf(app);
   std::string lines;
-  for (const Command& command : CommandsOf(app)) {
-    if (!command.path.empty()) absl::StrAppend(&paths, " ", command.path);
-    absl::StrAppend(&lines, FishLines(command));
-  }
+  for (const Command& command : commands) absl::StrAppend(&lines, FishLines(command));
   return absl::StrCat(
       R"(# Completion of thinwire for fish. `thinwire completion fish` prints this script.
 # Returns whether the words before the cursor name the command with this path, such as /config/check.
 function __thinwire_at
   set -l command ''
   for word in (commandline -opc)[2..]
-    if contains -- $command/$word)",
-      paths, R"(
+    if contains -- $command/$word )",
+      Paths(commands, " "), R"(
       set command $command/$word
     end
   end

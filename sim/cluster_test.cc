@@ -283,11 +283,16 @@ TEST_P(ClusterTest, EveryWorkerFinishesAlthoughSomeAreKilled) {
   }
 }
 
+JobSpec SpecOfJoins() {
+  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kNone);
+  spec.lease = absl::Seconds(2);
+  return spec;
+}
+
 // The lead gives the number of a worker whose lease has ended to a new process before the tick that
 // would expire it, and cannot announce the process to the other server before it ends too.
 TEST(JoinTest, AWorkerThatEndsDuringItsJoinHoldsNobodyBack) {
-  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kNone);
-  spec.lease = absl::Seconds(2);
+  const JobSpec spec = SpecOfJoins();
   constexpr WorkerId kEnds{3};
   for (int64_t end = 500; end < 700; end += 40) {
     for (int64_t silence = 1900; silence < 2100; silence += 20) {
@@ -311,8 +316,7 @@ TEST(JoinTest, AWorkerThatEndsDuringItsJoinHoldsNobodyBack) {
 // The lead has given the number of a suspended worker to a new process, which ends before it can join
 // the shards. Meanwhile the suspended process continues and pushes.
 TEST(JoinTest, AFencedWorkerHoldsNobodyBack) {
-  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kNone);
-  spec.lease = absl::Seconds(2);
+  const JobSpec spec = SpecOfJoins();
   constexpr WorkerId kSuspended{3};
   for (int64_t time = 500; time < 700; time += 20) {
     SCOPED_TRACE(time);
@@ -333,8 +337,7 @@ TEST(JoinTest, AFencedWorkerHoldsNobodyBack) {
 // The lead gives the number of a lost worker to a new process, and cannot announce the process to the
 // other server at once. Meanwhile the others train.
 TEST(JoinTest, TheStepsDuringAnAdmissionAreDealtAnew) {
-  JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kNone);
-  spec.lease = absl::Seconds(2);
+  const JobSpec spec = SpecOfJoins();
   constexpr WorkerId kLost{3};
   for (int64_t delay = 200; delay < 1200; delay += 100) {
     SCOPED_TRACE(delay);

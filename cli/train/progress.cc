@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "admin/html.h"
 
 namespace thinwire {
 namespace {
@@ -47,7 +48,7 @@ std::string Progress::Line(const RunRecord& record, std::optional<double> stalen
     if (line.size() + 2 + figure.size() <= columns) absl::StrAppend(&line, "  ", figure);
   };
   if (const auto left = TimeLeft(step, record.planned_steps(), now))
-    append(absl::StrCat(absl::FormatDuration(*left), " left"));
+    append(absl::StrCat(html::TimeLeftText(*left), " left"));
   append(absl::StrFormat("train loss %.3f", *loss));
   if (const auto accuracy = record.test_accuracy()) {
     append(absl::StrFormat("accuracy %.3f", *accuracy));
@@ -67,10 +68,8 @@ std::optional<absl::Duration> Progress::TimeLeft(uint64_t step, uint64_t planned
                                                  absl::Time now) {
   if (!first_) first_ = {now, step};
   if (step <= first_->second || step > planned_steps) return std::nullopt;
-  const absl::Duration left = (now - first_->first) * static_cast<double>(planned_steps - step) /
-                              static_cast<double>(step - first_->second);
-  const absl::Duration unit = left < absl::Hours(1) ? absl::Seconds(1) : absl::Minutes(1);
-  return absl::Ceil(left, unit);
+  return (now - first_->first) * static_cast<double>(planned_steps - step) /
+         static_cast<double>(step - first_->second);
 }
 
 double Progress::Rate(uint64_t examples, absl::Time now) {
