@@ -38,6 +38,15 @@ std::string Problem(const std::string& text) {
   return absl::StrCat("<p class=\"problem\">", Escape(text), "</p>\n");
 }
 
+std::string Links(const std::string& name,
+                  std::span<const std::pair<std::string, std::string>> pages) {
+  std::string text = absl::StrCat("<p>", Escape(name));
+  for (const auto& [process, address] : pages) {
+    absl::StrAppend(&text, " <a href=\"http://", Escape(address), "/\">", Escape(process), "</a>");
+  }
+  return absl::StrCat(text, "</p>\n");
+}
+
 std::string Fold(const std::string& summary, const std::string& body) {
   return absl::StrCat("<details><summary>", Escape(summary), "</summary>\n", body, "</details>\n");
 }

@@ -27,6 +27,10 @@ std::string State(const std::string& text, bool alarm);
 // Returns a paragraph about a thing that is wrong.
 std::string Problem(const std::string& text);
 
+// Returns links to the status pages at the addresses (host:port), such as {"worker 1", "b:9100"}.
+std::string Links(const std::string& name,
+                  std::span<const std::pair<std::string, std::string>> pages);
+
 // Returns BODY, which is HTML, behind its SUMMARY until a reader opens it.
 std::string Fold(const std::string& summary, const std::string& body);
 

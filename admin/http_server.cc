@@ -18,8 +18,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/host_name.h"
 #include "common/base/status_macros.h"
 
 namespace thinwire {
@@ -268,5 +271,13 @@ HttpServer::HttpServer(std::unique_ptr<Listening> listening) : listening_(std::m
 HttpServer::~HttpServer() = default;
 
 const std::string& HttpServer::address() const { return listening_->address(); }
+
+std::string HttpServer::page() const {
+  const std::string& own = address();
+  for (const absl::string_view all : {"0.0.0.0:", "[::]:"}) {
+    if (absl::StartsWith(own, all)) return absl::StrCat(HostName(), ":", own.substr(all.size()));
+  }
+  return own;
+}
 
 }  // namespace thinwire

@@ -68,6 +68,9 @@ class HttpServer {
 
   // Returns the host:port on which the server listens.
   const std::string& address() const;
+  // Returns the host:port for links from other machines: with the name of this machine if the server
+  // listens on all addresses.
+  std::string page() const;
 
  private:
   class Listening;

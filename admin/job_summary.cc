@@ -27,7 +27,10 @@ TrainingStatus TrainingOf(const TrainingCurves& curves, const StatusReply& lead)
     const WorkerProgress* const progress = ProgressOf(lead, worker.worker());
     if (progress == nullptr) continue;
     training.planned_steps = std::max<uint64_t>(training.planned_steps, progress->planned_steps());
-    if (worker.live()) training.examples_per_second += SpeedOf(*progress);
+    if (!worker.live()) continue;
+    training.examples_per_second += SpeedOf(*progress);
+    if (!progress->push().empty()) training.push.insert(progress->push());
+    if (!progress->pull().empty()) training.pull = progress->pull();
   }
   if (const auto newest = curves.loss().newest()) training.loss = newest->y;
   if (const ModelTest* const test = NewestTestOf(lead)) training.test = *test;
@@ -170,6 +173,11 @@ std::string SpeedText(const TrainingStatus& training) {
 
 std::string TimeLeftText(const TrainingStatus& training) {
   return training.left.has_value() ? html::TimeLeftText(*training.left) : "-";
+}
+
+std::string CodecsText(const TrainingStatus& training) {
+  if (training.push.empty()) return "-";
+  return absl::StrCat("push ", absl::StrJoin(training.push, " or "), "; pull ", training.pull);
 }
 
 std::string TestText(const ModelTest& test) {

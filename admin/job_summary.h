@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -98,6 +99,8 @@ struct TrainingStatus {
   double examples_per_second = 0;          // of the live workers, since their start; 0: unknown
   std::optional<double> loss;              // TrainingCurves::loss, the newest one
   ModelTest test;                          // the newest one
+  std::set<std::string> push;              // the codecs of the live workers; see WorkerProgress
+  std::string pull;
 };
 
 // Figures of the whole job, from all servers without an outage.
@@ -144,6 +147,8 @@ std::string StepText(const JobSummary& summary);
 std::string SpeedText(const TrainingStatus& training);
 std::string TimeLeftText(const TrainingStatus& training);
 std::string TestText(const ModelTest& test);
+// Returns "push fp8_e5m2; pull bf16"; "-" if they are unknown.
+std::string CodecsText(const TrainingStatus& training);
 // Returns "worker 3" or "workers 0, 3".
 std::string NumbersText(const char* noun, const std::vector<uint32_t>& numbers);
 // Returns the noise scale with its unit, such as "4,100 examples"; "-" without one.

@@ -67,6 +67,8 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
                              : nullptr},
         {"examples_per_second", summary.training.examples_per_second},
         {"loss", NumberOrNull(summary.training.loss)},
+        {"push_codecs", summary.training.push},
+        {"pull_codec", summary.training.pull},
         {"insecure_servers", summary.insecure},
         {"live_workers", summary.live},
         {"unfinished_workers", summary.unfinished},

@@ -96,6 +96,21 @@ std::string CurvesHtml(std::span<const ServerHistory> servers) {
   return text.empty() ? "" : absl::StrCat(html::Heading("Training"), text);
 }
 
+// Returns links to the pages of the other processes that have one.
+std::string LinksHtml(std::span<const ServerHistory> servers, absl::Time now) {
+  std::vector<std::pair<std::string, std::string>> pages;
+  for (const ServerHistory& server : servers.subspan(std::min<size_t>(1, servers.size()))) {
+    const StatusReply* const reply = server.latest();
+    if (reply == nullptr || reply->page().empty()) continue;
+    pages.emplace_back(absl::StrCat("server ", server.server().value), reply->page());
+  }
+  for (const auto& [number, worker] : WorkersOf(servers, now)) {
+    if (!worker.live || worker.progress.page().empty()) continue;
+    pages.emplace_back(absl::StrCat("worker ", number), worker.progress.page());
+  }
+  return pages.empty() ? "" : html::Links("Pages:", pages);
+}
+
 }  // namespace
 
 StatusTable WorkerTable(std::span<const ServerHistory> servers, absl::Time now) {
@@ -176,6 +191,7 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now, 
       {"step", StepText(summary)},
       {"time left", goes_on ? TimeLeftText(summary.training) : "-"},
       {"speed", goes_on ? SpeedText(summary.training) : "-"},
+      {"codecs", CodecsText(summary.training)},
       {"loss", summary.training.loss ? html::NumberText(*summary.training.loss) : "-"},
       {"newest test", TestText(summary.training.test)},
       {"mode", ModeText(summary)},
@@ -205,6 +221,7 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now, 
     absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
   }
   return absl::StrCat(text, html::Facts(facts), with_curves ? CurvesHtml(servers) : "",
+                      LinksHtml(servers, now),
                       SectionHtml("Workers", WorkerTable(servers, now)),
                       SectionHtml("Servers", ServerTable(servers, now)), PushesHtml(summary),
                       DurabilityHtml(servers, now), ShardsHtml(servers));

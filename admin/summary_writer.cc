@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/host_name.h"
 #include "common/files/crc32c.h"
 
 namespace thinwire {
@@ -27,12 +28,6 @@ std::string BytesOf(Number number) {
 std::string MaskedChecksum(std::string_view bytes) {
   const uint32_t crc = Crc32c(std::as_bytes(std::span(bytes)));
   return BytesOf<uint32_t>(std::rotr(crc, 15) + 0xa282ead8u);
-}
-
-std::string HostName() {
-  char name[HOST_NAME_MAX + 1] = "";
-  if (gethostname(name, sizeof(name) - 1) != 0) return "host";
-  return name;
 }
 
 TensorBoardHistogram HistogramOf(const std::map<uint64_t, uint64_t>& counts) {

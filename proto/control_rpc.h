@@ -48,6 +48,8 @@ struct ControlRpcOf<SaveCheckpointRequest> : ControlRpc<SaveCheckpointReply> {};
 template <>
 struct ControlRpcOf<RestoreCheckpointRequest> : ControlRpc<RestoreCheckpointReply> {};
 template <>
+struct ControlRpcOf<ClaimNumberRequest> : ControlRpc<ClaimNumberReply> {};
+template <>
 struct ControlRpcOf<StatusRequest> : ControlRpc<StatusReply> {};
 
 // A variant of the type Of<Request> for each RPC that the lead calls at the other servers.

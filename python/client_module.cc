@@ -48,6 +48,9 @@ NB_MODULE(_client, module) {
         return job->config.consistency().workers();
       },
       "config"_a, "Returns the number of workers in the job file CONFIG, or its default.");
+  module.def("claim_number", &thinwire::ClaimNumberForPython, "config"_a, "addresses"_a,
+             "credentials"_a, "insecure"_a, "state_dir"_a,
+             "Returns a free worker number, which server 0 reserves for this process.");
   thinwire::AddSampler(module);
   nb::class_<thinwire::PyClient> client = thinwire::AddClient(module);
   thinwire::AddClientParts(client);

@@ -2,9 +2,13 @@
 
 #include <glog/logging.h>
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/encode/worker_folder.h"
 #include "client/options/client_options.h"
+#include "client/transport/claim_number.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/tls/identity.h"
@@ -55,6 +59,26 @@ void KeptMemory::do_deallocate(void* array, size_t bytes, size_t alignment) {
   absl::MutexLock lock(&mu_);
   if (keeps_) return kept_.push_back({array, bytes, alignment});
   arena_.deallocate(array, bytes, alignment);
+}
+
+absl::StatusOr<WorkerId> ClaimWorkerNumber(const std::string& config,
+                                           const WorkerSettings& settings, Clock& clock,
+                                           absl::FunctionRef<bool(absl::Duration)> pause) {
+  JobSpec spec;
+  if (!config.empty()) {
+    ASSIGN_OR_RETURN(const PythonJob job, MakePythonJob(config, {}));
+    spec = job.spec;
+  }
+  const std::string lead = settings.addresses.substr(0, settings.addresses.find(','));
+  RETURN_IF_ERROR(
+      CheckPlaintext("addresses", {lead}, !settings.credentials.empty(), settings.insecure));
+  ASSIGN_OR_RETURN(const Credentials credentials,
+                   Credentials::Load(settings.credentials, std::nullopt));
+  return client::ClaimNumber({.lead = lead,
+                              .kept = client::WorkerFolder::NumbersIn(settings.state_dir),
+                              .start_timeout = spec.start_timeout,
+                              .lease = spec.lease},
+                             credentials, clock, pause);
 }
 
 absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& job,

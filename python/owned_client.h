@@ -13,14 +13,18 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/client.h"
 #include "client/transport/grpc_transport.h"
+#include "common/base/ids.h"
 #include "common/memory/huge_page_arena.h"
 #include "common/model/partition.h"
 #include "common/spec/local_steps_spec.h"
 #include "common/time/bandwidth_limit.h"
+#include "common/time/clock.h"
 #include "common/time/executor.h"
 #include "config/connection_flags.h"
 #include "proto/grpc_credentials.h"
@@ -69,6 +73,14 @@ struct WorkerSettings {
   // Fields of Task (proto/job.proto) in text format, in which all workers must agree.
   std::string task;
 };
+
+// Returns a free worker number of the job, which the lead reserves for this process. CONFIG: the path
+// of the job file; "": the job has the default start timeout and lease. Of SETTINGS, only the members
+// about connections and the state folder are used. PAUSE and errors: see client::ClaimNumber; also
+// InvalidArgument for settings that are not valid.
+absl::StatusOr<WorkerId> ClaimWorkerNumber(const std::string& config,
+                                           const WorkerSettings& settings, Clock& clock,
+                                           absl::FunctionRef<bool(absl::Duration)> pause);
 
 // Not thread-safe, except client().Ready and the other thread-safe functions of Client.
 class OwnedClient {

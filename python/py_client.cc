@@ -4,6 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/time/clock.h"
 #include "proto/frame.h"
 #include "python/errors.h"
 
@@ -18,6 +20,30 @@ PythonJob MakeJob(const std::string& config, const std::vector<Setting>& setting
   absl::StatusOr<PythonJob> job = MakePythonJob(config, list, local);
   if (!job.ok()) Raise("Error", std::string(job.status().message()));
   return *std::move(job);
+}
+
+uint32_t ClaimNumberForPython(const std::string& config, const std::string& addresses,
+                              const std::string& credentials, bool insecure,
+                              const std::string& state_dir) {
+  SteadyClock clock;
+  bool interrupted = false;
+  const absl::StatusOr<WorkerId> number = [&] {
+    const nb::gil_scoped_release release;
+    return ClaimWorkerNumber(config,
+                             {.addresses = addresses,
+                              .credentials = credentials,
+                              .insecure = insecure,
+                              .state_dir = state_dir},
+                             clock, [&](absl::Duration time) {
+                               absl::SleepFor(time);
+                               const nb::gil_scoped_acquire acquire;
+                               interrupted = PyErr_CheckSignals() != 0;
+                               return !interrupted;
+                             });
+  }();
+  if (interrupted) throw nb::python_error();
+  if (!number.ok()) Raise(number.status());
+  return number->value;
 }
 
 template <typename Call>

@@ -47,6 +47,11 @@ using NamedShape = std::tuple<std::string, std::vector<int64_t>>;
 PythonJob MakeJob(const std::string& config, const std::vector<Setting>& settings,
                   const LocalStepsSpec& local = {});
 
+// Returns ClaimWorkerNumber. Other Python threads run meanwhile, and Ctrl-C ends the wait.
+uint32_t ClaimNumberForPython(const std::string& config, const std::string& addresses,
+                              const std::string& credentials, bool insecure,
+                              const std::string& state_dir);
+
 // Not thread-safe, as Client. The GIL is held in all calls.
 class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
  public:

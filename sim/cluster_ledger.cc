@@ -154,6 +154,9 @@ void ClusterLedger::OnApplied(ShardId id, const Event& event, const Effects& eff
     trace_(line.str());
   }
   ledger.Record(event, effects, shard, sequence);
+  if (const auto* join = std::get_if<JoinEvent>(&event)) {
+    joined_[{join->worker, join->incarnation, id}] = shard.next(join->worker);
+  }
   FollowLease(partition_.server(id), event);
 }
 
@@ -202,7 +205,10 @@ void ClusterLedger::CheckRestored(WorkerId worker, Incarnation incarnation, Shar
                                   std::span<const float> residual) {
   const Host& host = hosts_[shard.value];
   if (host.shard == nullptr) return;
-  const Step next = host.shard->next(worker);
+  // The server may have lost steps since its reply to the Join, by which the process has decided. In
+  // ssp and async it goes on alone, as if it had lost them later.
+  const auto joined = joined_.find({worker, incarnation, shard});
+  const Step next = joined == joined_.end() ? host.shard->next(worker) : joined->second;
   begun_[{worker, incarnation, shard}] = next;
   if (std::ranges::all_of(residual, [](float value) { return value == 0; })) return;
   const auto kept = kept_.find({worker, shard, next});

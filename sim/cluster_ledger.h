@@ -119,7 +119,8 @@ class ClusterLedger final : public ClusterObserver {
   std::map<std::tuple<WorkerId, Incarnation, ShardId, Version>, Generation> delivered_;
   // The residuals that may be restored: by worker, shard and step, of several processes.
   std::map<std::tuple<WorkerId, ShardId, Step>, std::vector<std::vector<float>>> kept_;
-  // The step that the server expected.
+  // The step that the server expected of a process: when it joined, and when it began.
+  std::map<std::tuple<WorkerId, Incarnation, ShardId>, Step> joined_;
   std::map<std::tuple<WorkerId, Incarnation, ShardId>, Step> begun_;
   // By process: the servers where it is live, and those where its lease has ended.
   std::map<std::pair<WorkerId, Incarnation>, std::set<ServerId>> live_, expired_;

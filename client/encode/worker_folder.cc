@@ -15,6 +15,7 @@
 namespace thinwire::client {
 namespace {
 
+constexpr absl::string_view kFolderPrefix = "worker-";
 constexpr absl::string_view kPrefix = "residuals-";
 constexpr size_t kKeptSteps = 3;
 constexpr uint64_t kProcessMagic = 0x3130434f52505754;  // "TWPROC01"
@@ -31,11 +32,27 @@ absl::Status TakenError(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<WorkerFolder> WorkerFolder::Open(const std::string& state_dir, WorkerId worker) {
-  WorkerFolder folder(absl::StrCat(state_dir, "/worker-", worker.value));
+  WorkerFolder folder(absl::StrCat(state_dir, "/", kFolderPrefix, worker.value));
   std::error_code error;
   std::filesystem::create_directories(folder.path_, error);
   if (error) return ErrorAt(folder.path_, "cannot create the folder", error);
   return folder;
+}
+
+std::vector<uint32_t> WorkerFolder::NumbersIn(const std::string& state_dir) {
+  std::vector<uint32_t> numbers;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(state_dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    absl::string_view digits = name;
+    uint32_t number = 0;
+    if (absl::ConsumePrefix(&digits, kFolderPrefix) && absl::SimpleAtoi(digits, &number)) {
+      numbers.push_back(number);
+    }
+  }
+  std::ranges::sort(numbers);
+  return numbers;
 }
 
 absl::StatusOr<std::optional<WorkerFolder::Process>> WorkerFolder::ReadProcess() const {

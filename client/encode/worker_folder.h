@@ -15,6 +15,7 @@
 #define THINWIRE_CLIENT_ENCODE_WORKER_FOLDER_H_
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,6 +45,10 @@ class WorkerFolder {
 
   // Creates the folder of WORKER in STATE_DIR, unless it exists.
   static absl::StatusOr<WorkerFolder> Open(const std::string& state_dir, WorkerId worker);
+
+  // Returns the numbers of the workers that have a folder in STATE_DIR, ascending; none if there is no
+  // such folder.
+  static std::vector<uint32_t> NumbersIn(const std::string& state_dir);
 
   const std::string& path() const { return path_; }
   // Makes PROCESS the one that uses the folder. An earlier process that is writing a file cannot

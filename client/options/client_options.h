@@ -61,6 +61,8 @@ struct ClientOptions {
   uint32_t fragments = 1;
   // The folder in which StateSaver keeps the worker's state; empty: the state is not saved.
   std::string state_dir;
+  // host:port of the worker's status page, to which the lead's page links; empty: none.
+  std::string page;
   // The allocator of all arrays with one element per parameter: replica, residuals and momentum.
   // Must outlive the client.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();

@@ -10,6 +10,7 @@
 #include "client/exchange/job_news.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/worker_news.h"
+#include "proto/job.pb.h"
 #include "common/base/status_macros.h"
 
 namespace thinwire::client {
@@ -48,6 +49,15 @@ void Members::ReportTest(const ModelTest& test) {
 }
 
 void Members::ReportProgress(WorkerProgress progress) {
+  if (const auto& job = thread_.options.config; job.has_value()) {
+    const Compression& codecs = job->compression();
+    progress.set_push(Compression::Codec::Value_Name(codecs.push()));
+    progress.set_pull(Compression::Codec::Value_Name(codecs.pull()));
+    for (const GroupCodec& choice : thread_.core->parts().report.choices()) {
+      absl::StrAppend(progress.mutable_push(), ", ", choice.group, " ", choice.codec);
+    }
+  }
+  progress.set_page(thread_.options.page);
   thread_.core->parts().worker_news.set_progress(std::move(progress));
 }
 

@@ -74,7 +74,8 @@ std::string Identity::DnsName() const {
 
 bool Identity::Fits(const Identity& wanted) const {
   if (role != wanted.role || job != wanted.job) return false;
-  return number == wanted.number || (role == Role::kWorker && !number.has_value());
+  if (number == wanted.number) return true;
+  return role == Role::kWorker && (!number.has_value() || !wanted.number.has_value());
 }
 
 absl::StatusOr<Identity> ParseIdentity(absl::string_view name) {

@@ -35,7 +35,8 @@ struct Identity {
   // Returns the DNS name. REQUIRES: Validate() is OK.
   std::string DnsName() const;
   // Returns whether this certificate is good for the process WANTED: it has the same role and job,
-  // and the same number unless it is a worker's certificate without number.
+  // and the same number. A worker's certificate without number is good for every worker, and each
+  // is good for a worker WANTED without number.
   bool Fits(const Identity& wanted) const;
 
   friend bool operator==(const Identity&, const Identity&) = default;

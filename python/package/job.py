@@ -38,7 +38,7 @@ _stop_requested = False
 _stop_ends_process = False
 
 
-def init(worker: int | None = None, addresses: str | None = None, config: str | None = None,
+def init(worker: int | str | None = None, addresses: str | None = None, config: str | None = None,
          credentials: str | None = None, insecure: bool | None = None, state_dir: str | None = None, processes: int = 1,
          uplink: str | None = None, downlink: str | None = None) -> None:
     """Sets the settings of this process. An argument that is None has the value of its environment variable.
@@ -46,7 +46,8 @@ def init(worker: int | None = None, addresses: str | None = None, config: str | 
     In the main thread, also handles SIGTERM unless the program does: the worker leaves after its step (docs/python.md).
 
     Args:
-      worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0.
+      worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0. "auto": server 0 of
+        the addresses chooses a free number.
       addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES. Without
         both, worker 0 starts the servers under torchrun (docs/python_launch.md).
       config: the path of the job file, which the servers read too. THINWIRE_CONFIG. Without it, the job consists of the
@@ -63,22 +64,32 @@ def init(worker: int | None = None, addresses: str | None = None, config: str | 
         raise Error(f"processes: wrong value (expected a whole number from 1, got {processes!r})")
     if int(os.environ.get("WORLD_SIZE", processes)) % processes:
         raise Error(f"processes: does not divide WORLD_SIZE (expected a divisor of {os.environ['WORLD_SIZE']}, got {processes})")
+    if worker is None and os.environ.get("THINWIRE_WORKER") == "auto":
+        worker = "auto"
     if worker is None:
         worker = _number("THINWIRE_WORKER", 0) if "THINWIRE_WORKER" in os.environ else _number("RANK", 0) // processes
-    if not isinstance(worker, int) or worker < 0:
-        raise Error(f"worker: wrong value (expected a whole number from 0, got {worker!r})")
+    if worker != "auto" and (not isinstance(worker, int) or worker < 0):
+        raise Error(f"worker: wrong value (expected a whole number from 0, or auto, got {worker!r})")
     if insecure is None:
         insecure = os.environ.get("THINWIRE_INSECURE", "").lower() in ("1", "true", "yes", "on")
+    own = {
+        "addresses": _given(addresses, "THINWIRE_ADDRESSES"),
+        "config": _given(config, "THINWIRE_CONFIG"),
+        "credentials": _given(credentials, "THINWIRE_CREDENTIALS"),
+        "insecure": insecure,
+        "state_dir": _given(state_dir, "THINWIRE_STATE_DIR"),
+    }
+    if worker == "auto":
+        if not own["addresses"] or processes > 1:
+            raise Error("worker: auto needs the addresses of running servers, and one process per worker "
+                        f"(expected these, got addresses {own['addresses']!r} and {processes} processes)")
+        worker = _client.claim_number(**own)
     _process = Process(
         worker=worker,
-        addresses=_given(addresses, "THINWIRE_ADDRESSES"),
-        config=_given(config, "THINWIRE_CONFIG"),
-        credentials=_given(credentials, "THINWIRE_CREDENTIALS"),
-        insecure=insecure,
-        state_dir=_given(state_dir, "THINWIRE_STATE_DIR"),
         uplink=_given(uplink, "THINWIRE_UPLINK"),
         downlink=_given(downlink, "THINWIRE_DOWNLINK"),
         processes=processes,
+        **own,
     )
     # A program with a handler of its own keeps it.
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:

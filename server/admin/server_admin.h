@@ -40,6 +40,7 @@ class ServerAdmin {
                                                             double price_per_gb = 0);
 
   const std::string& address() const { return http_->address(); }
+  std::string page() const { return http_->page(); }  // see HttpServer
 
   // Shows the status of SOURCES from now on; the first source is this server. The server is ready.
   void Show(std::vector<StatusSource> sources) ABSL_LOCKS_EXCLUDED(mu_);

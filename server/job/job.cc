@@ -203,6 +203,7 @@ void Job::Handle(const SaveCheckpointRequest& request, const Done<SaveCheckpoint
 void Job::Handle(const StatusRequest& /*request*/, const Done<StatusReply>& done) {
   StatusReply reply;
   reply.set_insecure(options_.insecure);
+  reply.set_page(options_.page);
   for (const auto& protocol : protocols_.all) protocol->FillIn(reply);
   checkpoints_.FillIn(reply);
   GatherStatus({state_, model_, counters_, frames_, journal_, clock_}, control_, std::move(reply),

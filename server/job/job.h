@@ -106,6 +106,7 @@ class Job {
   //   Rollback            makes the checkpoint of a step the newest one, under a higher generation;
   //                       then replies and calls DurableOptions::restart
   //   Clip                closes the last round, replies with this server's part of the next one
+  //   ClaimNumber         reserves a worker number for a new process
   //   Heartbeat           renews a worker's lease and tells it the decisions of the lead
   //   Leave               removes a worker; replies when every shard has applied the event and,
   //                       after the last worker, when no round waits for its norm
@@ -164,6 +165,9 @@ class Job {
   }
   void Handle(const ClipRequest& request, const Done<ClipReply>& done) {
     protocols_.clip_follower->Clip(request, done);
+  }
+  void Handle(const ClaimNumberRequest& request, const Done<ClaimNumberReply>& done) {
+    done(protocols_.numbers->Claim(request, clock_.Now()));
   }
   void Handle(const ScaleRequest& request, const Done<ScaleReply>& done) {
     protocols_.rules->Scale(request.workers(), done);

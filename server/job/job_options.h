@@ -57,6 +57,7 @@ struct JobOptions {
   uint64_t memory_budget_bytes = std::numeric_limits<uint64_t>::max();
   std::optional<DurableOptions> durable;  // nullopt: the state is lost with the process
   bool insecure = false;  // the server listens for other machines without credentials
+  std::string page;       // host:port of this server's status page; empty: none
   // Called when an operator drains this server: the owner of the job is to stop it and to exit.
   std::function<void()> drained = [] {};
   // Records the server's activities. HeartbeatReply.unix_micros is then the time of its clock. Must

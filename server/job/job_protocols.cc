@@ -45,6 +45,7 @@ void AddLead(const ProtocolParts& parts, JoinQueue::Admit admit, JobProtocols& t
     to.clipper = to.clip_lead;
   }
   to.joins = Add(to.all, std::move(joins));
+  to.numbers = Add(to.all, std::make_unique<NumberLead>(state, options.start_timeout));
   Add(to.all, std::make_unique<ProgressLead>());
 }
 

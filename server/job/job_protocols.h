@@ -20,6 +20,7 @@
 #include "server/protocols/membership/join_queue.h"
 #include "server/protocols/membership/member_events.h"
 #include "server/protocols/membership/membership_lead.h"
+#include "server/protocols/membership/number_lead.h"
 #include "server/protocols/membership/training_start.h"
 #include "server/protocols/membership/worker_tokens.h"
 #include "server/protocols/peers.h"
@@ -63,6 +64,7 @@ struct JobProtocols {
   // At the lead; null at another server.
   MembershipLead* member_lead = nullptr;
   JoinQueue* joins = nullptr;
+  NumberLead* numbers = nullptr;
   AdmissionLead* admission = nullptr;
   DealLead* deals = nullptr;
   RuleLead* rules = nullptr;

@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.memory = settings.memory;
   options.observer = settings.observer;
   options.insecure = settings.insecure;
+  options.page = std::move(settings.page);
   options.drained = std::move(settings.drained);
   options.tracer = settings.tracer;
   options.durable = std::move(settings.durable);

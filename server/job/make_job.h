@@ -34,6 +34,7 @@ struct ServerSettings {
   // The server's state on disk. Set if and only if the job's durability is not none.
   std::optional<DurableOptions> durable;
   bool insecure = false;                                                 // see JobOptions
+  std::string page;                                                      // see JobOptions
   std::function<void()> drained = [] {};                                 // see JobOptions
   Tracer* tracer = nullptr;                                              // see JobOptions
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions

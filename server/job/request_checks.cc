@@ -126,6 +126,12 @@ absl::Status Check(const ServerCondition& server, const LeaveRequest& request) {
   return server.agreed;
 }
 
+absl::Status Check(const ServerCondition& server, const ClaimNumberRequest& /*request*/) {
+  RETURN_IF_ERROR(CheckGoesOn(server));
+  RETURN_IF_ERROR(server.agreed);
+  return server.state.identity.CheckLeads();
+}
+
 absl::Status Check(const ServerCondition& server, const ScaleRequest& request) {
   RETURN_IF_ERROR(CheckRuleChange(server, request.job()));
   return server.state.identity.CheckLeads();

@@ -5,12 +5,13 @@
 //   all except Heartbeat, Leave       while the job stops
 //   and Status
 //   Join, Admit, Clip, Leave, Scale,  while the servers have to agree on a checkpoint
-//   SetMode
+//   SetMode, ClaimNumber
 //   Join, Admit, Clip, SetMode of     of another job or another run
 //   the lead
-//   Scale, SetMode, Drain of a        at another server than the lead
-//   worker, SaveCheckpoint,
-//   RestoreCheckpoint of operators
+//   ClaimNumber; Scale, SetMode,      at another server than the lead
+//   Drain of a worker,
+//   SaveCheckpoint, RestoreCheckpoint
+//   of operators
 //
 // Protocols check the state that only they know: checkpoints/job_checkpoints.h, rules/rule_lead.h.
 #ifndef THINWIRE_SERVER_JOB_REQUEST_CHECKS_H_
@@ -48,6 +49,7 @@ absl::Status Check(const ServerCondition& server, const AdmitRequest& request);
 absl::Status Check(const ServerCondition& server, const ClipRequest& request);
 absl::Status Check(const ServerCondition& server, const HeartbeatRequest& request);
 absl::Status Check(const ServerCondition& server, const LeaveRequest& request);
+absl::Status Check(const ServerCondition& server, const ClaimNumberRequest& request);
 absl::Status Check(const ServerCondition& server, const ScaleRequest& request);
 absl::Status Check(const ServerCondition& server, const SetModeRequest& request);
 absl::Status Check(const ServerCondition& server, const DrainRequest& request);

@@ -221,6 +221,7 @@ absl::StatusOr<std::unique_ptr<Job>> ServerProcess::MakeOnce() {
                   .config = setup_.config,
                   .durable = durable_,
                   .insecure = setup_.insecure,
+                  .page = admin_ == nullptr ? "" : admin_->page(),
                   .drained = [this] { requests_.Drain(); },
                   .tracer = tracer_.has_value() ? &*tracer_ : nullptr,
                   .memory = &memory_},

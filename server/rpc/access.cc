@@ -15,6 +15,7 @@ constexpr AccessRow kTable[] = {
     {"/thinwire.Control/Admit", kLead},
     {"/thinwire.Control/Heartbeat", kWorkers},
     {"/thinwire.Control/Leave", kWorkers},
+    {"/thinwire.Control/ClaimNumber", kWorkers},
     {"/thinwire.Control/Status", kEverybody},
     {"/thinwire.Control/Follow", kLead},
     {"/thinwire.Control/Rollback", kLead},

@@ -106,6 +106,11 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
     return Pass(context, request, reply);
   }
 
+  Reactor* ClaimNumber(Context* context, const ClaimNumberRequest* request,
+                       ClaimNumberReply* reply) override {
+    return Pass(context, request, reply);
+  }
+
   Reactor* Heartbeat(Context* context, const HeartbeatRequest* request,
                      HeartbeatReply* reply) override;
   Reactor* Leave(Context* context, const LeaveRequest* request, LeaveReply* reply) override;

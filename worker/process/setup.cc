@@ -18,10 +18,25 @@ namespace thinwire {
 
 namespace {
 
-// Returns the artificial delay of every step, from --delay or else from the job file. Errors:
-// InvalidArgument if the value of --delay is not valid.
-absl::StatusOr<absl::Duration> DelayOf(const WorkerFlags& flags, const JobSpec& spec) {
-  if (flags.delay.empty()) return spec.DelayOf(WorkerId{flags.worker});
+// Returns the value of --worker; nullopt for auto. Errors: InvalidArgument for another value.
+absl::StatusOr<std::optional<WorkerId>> NumberOf(const WorkerFlags& flags, const JobSpec& spec) {
+  if (flags.worker == "auto") return std::nullopt;
+  WorkerId number;
+  if (!absl::SimpleAtoi(flags.worker, &number.value)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--worker: wrong value (expected a whole number, or auto, got ", flags.worker, ")"));
+  }
+  if (number.value >= spec.rule.max_workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker: out of range (expected below ", spec.rule.max_workers,
+                     ", the value of max_workers, got ", number.value, ")"));
+  }
+  return number;
+}
+
+// Returns the value of --delay. Errors: InvalidArgument if it is not valid.
+absl::StatusOr<std::optional<absl::Duration>> DelayOf(const WorkerFlags& flags) {
+  if (flags.delay.empty()) return std::nullopt;
   absl::Duration delay;
   if (!absl::ParseDuration(flags.delay, &delay) || delay < absl::ZeroDuration() ||
       delay > absl::Hours(1)) {
@@ -67,11 +82,7 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
   RETURN_IF_ERROR(field_flags.Apply(text.config, text.places));
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
-  if (flags.worker >= spec.rule.max_workers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--worker: out of range (expected below ", spec.rule.max_workers,
-                     ", the value of max_workers, got ", flags.worker, ")"));
-  }
+  ASSIGN_OR_RETURN(const std::optional<WorkerId> number, NumberOf(flags, spec));
   if (Traits(spec.optimizer.kind).holds_average) {
     return absl::InvalidArgumentError(
         "optimizer: average needs workers in Python (expected another, got average)");
@@ -85,18 +96,19 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
                    ParseAddresses(flags.connection.addresses, spec.server_count));
   RETURN_IF_ERROR(CheckPlaintext("--addresses", addresses, !flags.connection.credentials.empty(),
                                  flags.connection.insecure));
+  Identity identity{Role::kWorker, spec.name};
+  if (number.has_value()) identity.number = number->value;
   ASSIGN_OR_RETURN(Credentials credentials,
-                   Credentials::Load(flags.connection.credentials,
-                                     Identity{Role::kWorker, spec.name, flags.worker}));
+                   Credentials::Load(flags.connection.credentials, identity));
   ASSIGN_OR_RETURN(const BandwidthRates bandwidth, RatesOf(flags.bandwidth));
-  ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
+  ASSIGN_OR_RETURN(const std::optional<absl::Duration> delay, DelayOf(flags));
   ASSIGN_OR_RETURN(std::optional<ModelOutputOptions> output, OutputOf(flags, spec));
   // Makes the task field present even if all its fields have their defaults. Servers compare the
   // tasks of all workers and skip a worker that sends no task.
   text.config.mutable_task();
   return Setup{.config = std::move(text.config),
                .spec = std::move(spec),
-               .worker = WorkerId{flags.worker},
+               .worker = number,
                .addresses = std::move(addresses),
                .credentials = std::move(credentials),
                .bandwidth = bandwidth,

@@ -22,11 +22,11 @@ namespace thinwire {
 struct Setup {
   JobConfig config;
   JobSpec spec;
-  WorkerId worker;
+  std::optional<WorkerId> worker;  // nullopt: server 0 chooses the number (--worker auto)
   std::vector<std::string> addresses;
   Credentials credentials;
   BandwidthRates bandwidth;
-  absl::Duration delay;
+  std::optional<absl::Duration> delay;  // the value of --delay; nullopt: the job file sets it
   uint32_t steps_per_event;  // N of --log_events every=N; 1: all
   std::string state_dir;
   std::optional<ModelOutputOptions> output;

@@ -87,7 +87,7 @@ absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
 
 absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threads,
                                       Termination& termination, EventPrinter& events,
-                                      Tracer* tracer) {
+                                      Tracer* tracer, const std::string& page) {
   const TaskSpec& task = setup.spec.task;
   UseThreads(task.threads);
   ASSIGN_OR_RETURN(const TrainingDevice device, OpenDevice(task));
@@ -98,19 +98,20 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, MakeModel(task, FormOf(examples)));
   if (task.loss == LossKind::kScript) RETURN_IF_ERROR(CheckLoss(*model, examples));
   Sampler sampler({.example_count = examples.example_count(),
-                   .worker = setup.worker,
+                   .worker = *setup.worker,
                    .workers = setup.spec.rule.workers,
                    .batch_size = task.batch_size,
                    .batch_count = static_cast<uint32_t>(task.step_passes()),
                    .seed = task.seed,
                    .epochs = task.epochs});
   ClientOptions options =
-      MakeClientOptions(setup.spec, {.worker = setup.worker,
+      MakeClientOptions(setup.spec, {.worker = *setup.worker,
                                      .planned_examples = examples.example_count() * task.epochs,
                                      .planned_steps = sampler.EpochBegin(task.epochs).value,
                                      .state_dir = setup.state_dir});
   options.config = setup.config;
   options.tracer = tracer;
+  options.page = page;
   options.data_hash = ContentHash(datasets);
   ASSIGN_OR_RETURN(options.model_file_hash, FileHash(task.model_file));
   HugePageArena arena;
@@ -130,10 +131,10 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
     alive();
   });
   const std::optional<AdaptiveSpec>& adaptive = setup.spec.push.adaptive;
-  Trainer trainer({.worker = setup.worker,
+  Trainer trainer({.worker = *setup.worker,
                    .epochs = task.epochs,
                    .device = device.name,
-                   .delay = setup.delay,
+                   .delay = setup.delay.value_or(setup.spec.DelayOf(*setup.worker)),
                    .batch_size = task.batch_size,
                    .accumulate = task.accumulate,
                    .local = task.local,

@@ -17,11 +17,11 @@
 namespace thinwire {
 
 // THREADS makes the threads of the client and is the clock. TRACER may be null. Both must outlive
-// the calls of the transport. Errors: those of the device, the
-// data, the model, the client and Trainer::Run.
+// the calls of the transport. PAGE: see ClientOptions. Errors: those of the device, the data, the
+// model, the client and Trainer::Run. REQUIRES: setup.worker has a value.
 absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threads,
                                       Termination& termination, EventPrinter& events,
-                                      Tracer* tracer);
+                                      Tracer* tracer, const std::string& page);
 
 // Returns the test result of the model in the file PATH.
 absl::StatusOr<BatchResult> EvaluateModelFile(const TaskSpec& task, const std::string& path);

@@ -38,6 +38,7 @@ class WorkerAdmin {
                                                             double price_per_gb = 0);
 
   const std::string& address() const { return http_->address(); }
+  std::string page() const { return http_->page(); }  // see HttpServer
 
   // Shows EVENT from now on.
   void Add(const WorkerEvent& event) ABSL_LOCKS_EXCLUDED(mu_);

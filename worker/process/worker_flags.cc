@@ -10,8 +10,9 @@ void AddFlags(CommandFlags command, WorkerFlags& flags) {
   command
       .Add("--worker", flags.worker,
            "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
-           "processes share one. Default: 0")
-      .Type("NUMBER")
+           "processes share one. auto: server 0 chooses a free one, first of those with a folder in "
+           "--state_dir. Default: 0")
+      .Type("NUMBER|auto")
       .Environment("THINWIRE_WORKER");
   AddAddresses(command, flags.connection, ". Required, except with --evaluate");
   AddCredentials(command, flags.connection, "", ", for servers with mutual TLS");

@@ -13,7 +13,7 @@ namespace thinwire {
 
 struct WorkerFlags {
   std::string config;
-  uint32_t worker = 0;
+  std::string worker = "0";  // a number, or auto
   ConnectionFlags connection;
   BandwidthFlags bandwidth;
   std::string state_dir;

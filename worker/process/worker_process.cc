@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "client/encode/worker_folder.h"
+#include "client/transport/claim_number.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
@@ -60,7 +62,7 @@ ExitCode RunEvaluate(const WorkerFlags& flags, const FieldFlags& field_flags) {
     std::cerr << "worker: " << spec.status().message() << std::endl;
     return ExitCode::kConfig;
   }
-  EventPrinter events(std::cout, WorkerId{flags.worker});
+  EventPrinter events(std::cout, WorkerId{0});
   const absl::StatusOr<BatchResult> result = EvaluateModelFile(spec->task, flags.evaluate);
   if (!result.ok()) return Fail(result.status(), events);
   WorkerEvent event;
@@ -71,6 +73,17 @@ ExitCode RunEvaluate(const WorkerFlags& flags, const FieldFlags& field_flags) {
   event.mutable_done()->set_final_test_loss(result->mean_loss());
   events.Write(std::move(event));
   return ExitCode::kOk;
+}
+
+// Asks the lead for a worker number. Errors: those of ClaimNumber.
+absl::StatusOr<WorkerId> AskForNumber(const Setup& setup, Clock& clock,
+                                      const Termination& termination) {
+  return client::ClaimNumber({.lead = setup.addresses.front(),
+                              .kept = client::WorkerFolder::NumbersIn(setup.state_dir),
+                              .start_timeout = setup.spec.start_timeout,
+                              .lease = setup.spec.lease},
+                             setup.credentials, clock,
+                             [&](absl::Duration time) { return !termination.WaitFor(time); });
 }
 
 // The records of a run that the flags ask for.
@@ -87,7 +100,7 @@ absl::Status StartRecords(const WorkerFlags& flags, const Setup& setup, Clock& c
   if (!flags.admin.empty()) {
     ASSIGN_OR_RETURN(records.admin,
                      WorkerAdmin::Start(flags.admin, setup.spec.name, flags.connection.credentials,
-                                        setup.worker, clock, flags.bandwidth.price_per_gb));
+                                        *setup.worker, clock, flags.bandwidth.price_per_gb));
     LOG(INFO) << "admin " << records.admin->address();
   }
   if (!flags.tensorboard.empty()) {
@@ -103,7 +116,7 @@ absl::Status StartRecords(const WorkerFlags& flags, const Setup& setup, Clock& c
     if (const absl::Status status = CheckReplaceable(flags.trace); !status.ok()) {
       return absl::Status(status.code(), absl::StrCat("--trace: ", status.message()));
     }
-    records.tracer.emplace(absl::StrCat("worker ", setup.worker.value), unix_clock);
+    records.tracer.emplace(absl::StrCat("worker ", setup.worker->value), unix_clock);
   }
   return absl::OkStatus();
 }
@@ -129,7 +142,7 @@ ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
                    Termination& termination, ExecutorFactory& threads, Clock& clock,
                    Clock& unix_clock) {
   if (!flags.evaluate.empty()) return RunEvaluate(flags, field_flags);
-  const absl::StatusOr<Setup> setup = MakeSetup(flags, field_flags);
+  absl::StatusOr<Setup> setup = MakeSetup(flags, field_flags);
   if (!setup.ok()) {
     std::cerr << "worker: " << setup.status().message() << std::endl;
     return ExitCode::kConfig;
@@ -139,6 +152,16 @@ ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
     LOG(WARNING) << "INSECURE: calling " << flags.connection.addresses
                  << " without credentials. Everybody on the way can read and change the model";
   }
+  if (!setup->worker.has_value()) {
+    const absl::StatusOr<WorkerId> number = AskForNumber(*setup, clock, termination);
+    if (!number.ok()) {
+      std::cerr << "worker: " << number.status().message() << std::endl;
+      return absl::IsCancelled(number.status()) ? ExitCode::kPreempted
+                                                : ExitCodeOfWorker(number.status());
+    }
+    LOG(INFO) << "this process is worker " << *number;
+    setup->worker = *number;
+  }
   Records records;
   if (const absl::Status started = StartRecords(flags, *setup, clock, unix_clock, records);
       !started.ok()) {
@@ -146,7 +169,7 @@ ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
     return ExitCodeOf(started);
   }
   EventPrinter events(
-      std::cout, setup->worker,
+      std::cout, *setup->worker,
       [&records](const WorkerEvent& event) {
         NotifySystemd(event);
         if (records.admin != nullptr) records.admin->Add(event);
@@ -155,7 +178,8 @@ ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
       setup->steps_per_event);
   Tracer* const tracer = records.tracer.has_value() ? &*records.tracer : nullptr;
   const absl::StatusOr<Trainer::Ending> ending =
-      Train(*setup, threads, termination, events, tracer);
+      Train(*setup, threads, termination, events, tracer,
+            records.admin == nullptr ? "" : records.admin->page());
   if (tracer != nullptr) {
     const absl::Status written = tracer->Write(flags.trace);
     if (!written.ok()) LOG(ERROR) << "--trace: " << written.message();
