@@ -98,6 +98,7 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
                .spec = std::move(spec),
                .worker = WorkerId{flags.worker},
                .addresses = std::move(addresses),
+               .wait_for_servers = flags.wait_for_servers,
                .credentials = std::move(credentials),
                .bandwidth = bandwidth,
                .delay = delay,

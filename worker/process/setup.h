@@ -24,6 +24,7 @@ struct Setup {
   JobSpec spec;
   WorkerId worker;
   std::vector<std::string> addresses;
+  bool wait_for_servers;
   Credentials credentials;
   BandwidthRates bandwidth;
   absl::Duration delay;

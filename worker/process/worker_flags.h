@@ -15,6 +15,7 @@ struct WorkerFlags {
   std::string config;
   uint32_t worker = 0;
   ConnectionFlags connection;
+  bool wait_for_servers = false;
   BandwidthFlags bandwidth;
   std::string state_dir;
   std::string delay;  // value of --delay; empty: the job file sets the delay
