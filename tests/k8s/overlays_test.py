@@ -71,7 +71,7 @@ class ObjectsTest(unittest.TestCase):
         places = [
             ("mtls", "StatefulSet", "train-server", ("spec", "template", "spec", "containers", 0, "livenessProbe")),
             ("mtls", "Job", "train-worker", ("spec", "podFailurePolicy", "rules", 0)),
-            ("mtls", "NetworkPolicy", "train", ("spec", "ingress", 0)),
+            ("mtls", "NetworkPolicy", "train-pods", ("spec", "ingress", 0)),
             ("jobset", "JobSet", "train", ("spec", "network")),
             ("jobset", "JobSet", "train", ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")),
             ("monitoring", "ServiceMonitor", "train-server", ("spec", "endpoints", 0)),
@@ -131,7 +131,7 @@ class ObjectsTest(unittest.TestCase):
                 (service["spec"]["selector"], {"server"}),
                 (find(objects, "PodDisruptionBudget", "train-server")["spec"]["selector"]["matchLabels"], {"server"}),
                 (find(objects, "NetworkPolicy", "train-server")["spec"]["podSelector"]["matchLabels"], {"server"}),
-                (find(objects, "NetworkPolicy", "train")["spec"]["podSelector"]["matchLabels"], {"server", "worker"}),
+                (find(objects, "NetworkPolicy", "train-pods")["spec"]["podSelector"]["matchLabels"], {"server", "worker"}),
                 (find(objects, "PodMonitor", "train-worker")["spec"]["selector"]["matchLabels"], {"worker"}),
                 (specs["server"].get("selector", {}).get("matchLabels", service["spec"]["selector"]), {"server"}),
             ]
@@ -177,6 +177,32 @@ class JobTest(unittest.TestCase):
         self.assertEqual({key: value for key, value in budget.items() if key != "selector"},
                          {"minAvailable": pod_count(objects, "server")})
 
+    def test_nodes_with_servers_can_be_drained(self):
+        for name in JOBS:
+            if name == "jobset":
+                continue
+            budget = find(overlay(name), "PodDisruptionBudget", "train-server")["spec"]
+            self.assertEqual((budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]), (1, "AlwaysAllow"), name)
+
+    def test_names_are_resolved_at_any_address(self):
+        for name in JOBS:
+            rules = find(overlay(name), "NetworkPolicy", "train-pods")["spec"]["egress"]
+            (ports,) = [rule["ports"] for rule in rules if "to" not in rule]
+            self.assertEqual({(port["port"], port["protocol"]) for port in ports},
+                             {(53, "UDP"), (53, "TCP"), (5353, "UDP"), (5353, "TCP")}, name)
+
+    def test_only_workers_run_on_spot_machines(self):
+        specs = {role: spec["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                 for role, (_, spec) in controllers(overlay("gpu-spot")).items()}
+        labels = {role: [(item["key"], item["operator"], *item["values"]) for term in spec["nodeSelectorTerms"]
+                         for item in term["matchExpressions"]] for role, spec in specs.items()}
+        # A worker needs one of the labels, a server none of them: terms are alternatives, expressions of a term are not.
+        self.assertEqual(len(specs["worker"]["nodeSelectorTerms"]), len(labels["worker"]))
+        self.assertEqual(len(specs["server"]["nodeSelectorTerms"]), 1)
+        self.assertEqual([(key, "In", value) for key, _, value in labels["server"]], labels["worker"])
+        self.assertEqual({operator for _, operator, _ in labels["server"]}, {"NotIn"})
+        self.assertGreaterEqual(len(labels["worker"]), 4)
+
     def test_ports_agree(self):
         for name, objects, role, _, pod in pods():
             container = container_of(pod)
@@ -190,7 +216,7 @@ class JobTest(unittest.TestCase):
                 policy = find(objects, "NetworkPolicy", "train-server")["spec"]
                 self.assertEqual([port["port"] for rule in policy["ingress"] for port in rule["ports"]], [expected["grpc"]], name)
             self.assertEqual({port["name"]: port["containerPort"] for port in container["ports"]}, expected, name)
-            policy = find(objects, "NetworkPolicy", "train")["spec"]
+            policy = find(objects, "NetworkPolicy", "train-pods")["spec"]
             self.assertEqual([port["port"] for rule in policy["ingress"] for port in rule["ports"]], [expected["admin"]], name)
             for probe in ("livenessProbe", "readinessProbe"):
                 self.assertEqual(container[probe]["httpGet"]["port"], "admin", name)
