@@ -72,7 +72,8 @@ TEST_F(K8sCommandTest, TheFolderHasTheFilesOfTheJob) {
   }
   EXPECT_THAT(paths, UnorderedElementsAre("job.textproto", "kustomization.yaml", "network.yaml",
                                           "servers.yaml", "workers.yaml", "setup/data.yaml",
-                                          "setup/kustomization.yaml"));
+                                          "setup/kustomization.yaml", "state/kustomization.yaml",
+                                          "state/state.yaml"));
   const std::string job = Read("out/job.textproto");
   EXPECT_THAT(job, HasSubstr("name: \"exp1\"\n"));
   EXPECT_THAT(job, HasSubstr("data_dir: \"/data\"\n"));

@@ -1,5 +1,6 @@
 #include "cli/k8s/manifests.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -69,11 +70,11 @@ class Renderer {
       files["certificates.yaml"] = Text(Certificates());
     }
     files["kustomization.yaml"] = Text(Json::array({Kustomization(resources)}));
-    Json setup = base_["setup"][0];
-    setup["namespace"] = options_.kube_namespace;
-    setup["resources"] = Json::array({"data.yaml"});  // the namespace exists already
-    files["setup/kustomization.yaml"] = Text(Json::array({setup}));
+    files["setup/kustomization.yaml"] =
+        KustomizationOf("data.yaml");  // the namespace exists already
     files["setup/data.yaml"] = Text(base_["data"]);
+    files["state/kustomization.yaml"] = KustomizationOf("state.yaml");
+    files["state/state.yaml"] = Text(State());
     return files;
   }
 
@@ -144,6 +145,13 @@ class Renderer {
       for (uint32_t s = 0; s < job_.server_count; ++s) objects.push_back(Server(object, s));
     }
     return objects;
+  }
+
+  // Returns the StatefulSet of all servers in deploy/k8s. REQUIRES: there is one.
+  const Json& ServerSet() const {
+    const Json& servers = base_["servers"];
+    return *std::ranges::find_if(
+        servers, [](const Json& object) { return object["kind"] == "StatefulSet"; });
   }
 
   // Returns the StatefulSet of one server, made from that of all servers.
@@ -222,6 +230,39 @@ class Renderer {
     certificate["spec"]["secretName"] = name;
     certificate["spec"]["dnsNames"] = Json::array({identity.DnsName()});
     return certificate;
+  }
+
+  // Returns the claims of all servers, which a StatefulSet would make otherwise, and a pod that mounts them.
+  Json State() const {
+    const Json& claim = ServerSet()["spec"]["volumeClaimTemplates"][0];
+    Json pod = base_["state"].back();
+    Json& volumes = pod["spec"]["volumes"];
+    Json& mounts = pod["spec"]["containers"][0]["volumeMounts"];
+    // The volumes of deploy/k8s are one for files, and one for each of its servers.
+    volumes.erase(volumes.begin() + 1, volumes.end());
+    mounts.erase(mounts.begin() + 1, mounts.end());
+    Json objects = Json::array();
+    for (uint32_t s = 0; s < job_.server_count; ++s) {
+      const std::string name =
+          absl::StrCat(claim["metadata"]["name"].get<std::string>(), "-", ServerName(s), "-0");
+      const std::string volume = absl::StrCat("server-", s);
+      objects.push_back({{"apiVersion", "v1"},
+                         {"kind", "PersistentVolumeClaim"},
+                         {"metadata", {{"name", name}}},
+                         {"spec", claim["spec"]}});
+      volumes.push_back({{"name", volume}, {"persistentVolumeClaim", {{"claimName", name}}}});
+      mounts.push_back({{"name", volume}, {"mountPath", absl::StrCat("/claims/", s)}});
+    }
+    objects.push_back(std::move(pod));
+    return objects;
+  }
+
+  // Returns the text of a kustomization of one file, without the labels of the job.
+  std::string KustomizationOf(const char* resource) const {
+    Json object = base_["setup"][0];
+    object["namespace"] = options_.kube_namespace;
+    object["resources"] = Json::array({resource});
+    return Text(Json::array({object}));
   }
 
   Json Kustomization(const std::vector<std::string>& resources) const {

@@ -38,7 +38,7 @@ TEST(ManifestsTest, AFileHasNoNameOfTheBase) {
   options.gpu_spot = true;
   options.queue = "gpus";
   const auto files = Manifests(Job("exp1"), "servers: 2\n", options);
-  EXPECT_EQ(files.size(), 8u);
+  EXPECT_EQ(files.size(), 10u);
   for (const auto& [path, text] : files) {
     EXPECT_THAT(absl::StrReplaceAll(text, {{"Constraints", ""}}), Not(HasSubstr("train"))) << path;
   }

@@ -34,6 +34,7 @@ class Job:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             self.objects = kustomize(f"{folder}/out")
             self.kept = kustomize(f"{folder}/out/setup")  # the objects that outlive the job
+            self.state = kustomize(f"{folder}/out/state")
 
     def all(self, kind):
         return [item for item in self.objects + self.kept if item["kind"] == kind]
@@ -49,6 +50,7 @@ class Job:
     def names(self):
         """Returns the kind and name of each object, also of those that Kubernetes or cert-manager makes from them."""
         found = [(item["kind"], item["metadata"]["name"]) for item in self.objects + self.kept]
+        found += [("Pod", item["metadata"]["name"]) for item in self.state if item["kind"] == "Pod"]
         for item in self.all("StatefulSet"):
             pod = item["metadata"]["name"] + "-0"
             found.append(("Pod", pod))
@@ -128,7 +130,7 @@ class CommandTest(unittest.TestCase):
         schemas = Schemas("tests/k8s/custom_schemas.yaml")
         kinds = set()
         for job in self.jobs.values():
-            for item in job.objects + job.kept:
+            for item in job.objects + job.kept + job.state:
                 self.assertEqual(item["metadata"]["namespace"], "team-a")
                 self.assertEqual(schemas.problems(item), [], f"{item['kind']} {item['metadata']['name']}")
                 kinds.add(item["kind"])
@@ -210,6 +212,21 @@ class CommandTest(unittest.TestCase):
             other = Job("exp1", flags)
             self.assertNotEqual(other.the("Job")["spec"], first.the("Job")["spec"], flags)
             self.assertNotEqual(other.the("Job")["metadata"]["name"], first.the("Job")["metadata"]["name"], flags)
+
+    def test_the_pod_of_the_state_mounts_the_claims_of_all_servers(self):
+        for name, (_, servers, _) in JOBS.items():
+            job = self.jobs[name]
+            claims = {item["metadata"]["name"]: item["spec"] for item in job.state if item["kind"] == "PersistentVolumeClaim"}
+            self.assertEqual(list(claims), [f"state-{name}-server-{number}-0" for number in range(servers)])
+            self.assertLessEqual({("PersistentVolumeClaim", claim) for claim in claims}, set(job.names()))
+            for item in job.all("StatefulSet"):
+                (template,) = item["spec"]["volumeClaimTemplates"]
+                self.assertEqual({str(template["spec"])}, {str(spec) for spec in claims.values()})
+            (pod,) = [item["spec"] for item in job.state if item["kind"] == "Pod"]
+            volumes = {volume["name"]: volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]
+                       if "persistentVolumeClaim" in volume}
+            mounts = {mount["mountPath"]: volumes.get(mount["name"]) for mount in container_of(pod)["volumeMounts"]}
+            self.assertEqual(mounts, {"/scratch": None, **{f"/claims/{number}": claim for number, claim in enumerate(claims)}})
 
     def test_kueue_admits_the_workers(self):
         queues = {name: job.the("Job")["metadata"]["labels"].get("kueue.x-k8s.io/queue-name") for name, job in self.jobs.items()}
