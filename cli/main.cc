@@ -82,7 +82,7 @@ void RemoveSettingsFromEnvironment() {
   }
   for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
                            "credentials", "delay", "state_dir", "output", "wait_for_servers",
-                           "keep", "admin", "log_events", "tensorboard", "trace"}) {
+                           "replaceable", "keep", "admin", "log_events", "tensorboard", "trace"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }

@@ -74,8 +74,8 @@ class ObjectsTest(unittest.TestCase):
             ("mtls", "NetworkPolicy", "train-pods", ("spec", "ingress", 0)),
             ("jobset", "JobSet", "train", ("spec", "network")),
             ("jobset", "JobSet", "train", ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")),
-            ("monitoring", "ServiceMonitor", "train-server", ("spec", "endpoints", 0)),
-            ("monitoring", "PodMonitor", "train-worker", ("spec",)),
+            ("monitoring", "ServiceMonitor", "thinwire-server", ("spec", "endpoints", 0)),
+            ("monitoring", "PodMonitor", "thinwire-worker", ("spec",)),
             ("monitoring", "PrometheusRule", "thinwire", ("spec", "groups", 0, "rules", 0)),
         ]
         for name, kind, item_name, path in places:
@@ -132,14 +132,14 @@ class ObjectsTest(unittest.TestCase):
                 (find(objects, "PodDisruptionBudget", "train-server")["spec"]["selector"]["matchLabels"], {"server"}),
                 (find(objects, "NetworkPolicy", "train-server")["spec"]["podSelector"]["matchLabels"], {"server"}),
                 (find(objects, "NetworkPolicy", "train-pods")["spec"]["podSelector"]["matchLabels"], {"server", "worker"}),
-                (find(objects, "PodMonitor", "train-worker")["spec"]["selector"]["matchLabels"], {"worker"}),
+                (find(objects, "PodMonitor", "thinwire-worker")["spec"]["selector"]["matchLabels"], {"worker"}),
                 (specs["server"].get("selector", {}).get("matchLabels", service["spec"]["selector"]), {"server"}),
             ]
             for selector, roles in selectors:
                 selected = {role for role, spec in specs.items()
                             if selector.items() <= spec["template"]["metadata"]["labels"].items()}
                 self.assertEqual(selected, roles, f"{name}: {selector}")
-            monitor = find(objects, "ServiceMonitor", "train-server")["spec"]["selector"]["matchLabels"]
+            monitor = find(objects, "ServiceMonitor", "thinwire-server")["spec"]["selector"]["matchLabels"]
             self.assertLessEqual(monitor.items(), service["metadata"]["labels"].items(), name)
 
 
@@ -171,18 +171,21 @@ class JobTest(unittest.TestCase):
             expected = [f"{pod}-{i}.train-servers:7000" for i in range(pod_count(objects, "server"))]
             self.assertEqual(addresses_of(objects), expected, name)
 
-    def test_a_jobset_lets_nobody_evict_a_server(self):
-        objects = overlay("jobset")
-        budget = find(objects, "PodDisruptionBudget", "train-server")["spec"]
-        self.assertEqual({key: value for key, value in budget.items() if key != "selector"},
-                         {"minAvailable": pod_count(objects, "server")})
-
     def test_nodes_with_servers_can_be_drained(self):
         for name in JOBS:
-            if name == "jobset":
-                continue
-            budget = find(overlay(name), "PodDisruptionBudget", "train-server")["spec"]
-            self.assertEqual((budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]), (1, "AlwaysAllow"), name)
+            objects = overlay(name)
+            budget = dict(find(objects, "PodDisruptionBudget", "train-server")["spec"])
+            del budget["selector"]
+            # The Job of a JobSet cannot be scaled, and its budget may name no maximum.
+            limit = {"maxUnavailable": 1} if name != "jobset" else {"minAvailable": pod_count(objects, "server") - 1}
+            self.assertEqual(budget, {**limit, "unhealthyPodEvictionPolicy": "AlwaysAllow"}, name)
+
+    def test_a_job_replaces_a_server_that_was_stopped(self):
+        """A Job does not replace a pod that ended with exit code 0; a StatefulSet does."""
+        for name in JOBS:
+            kind, spec = controllers(overlay(name))["server"]
+            arguments = container_of(spec["template"]["spec"])["args"]
+            self.assertEqual("--replaceable" in arguments, kind == "Job", name)
 
     def test_names_are_resolved_at_any_address(self):
         for name in JOBS:
@@ -246,8 +249,8 @@ class JobTest(unittest.TestCase):
                     continue
                 rules = spec["podFailurePolicy"]["rules"]
                 found = {code: rule["action"] for rule in rules for code in rule.get("onExitCodes", {}).get("values", [])}
-                # A server neither diverges nor ends with another code than 0 after a signal.
-                possible = {code: action for code, action in expected.items() if role == "worker" or code in (64, 78)}
+                # A server does not diverge.
+                possible = {code: action for code, action in expected.items() if role == "worker" or code != 65}
                 self.assertEqual(found, possible, f"{name}: {role}")
 
     def test_pods_have_the_time_that_their_end_takes(self):
@@ -274,12 +277,13 @@ class MonitoringTest(unittest.TestCase):
         objects = render("overlays/monitoring") + overlay("mtls")
         self.assertIn('job=~"thinwire.*"', pathlib.Path("deploy/monitoring/rules.yaml").read_text(encoding="utf-8"))
         targets = {
-            "ServiceMonitor": ("train-server", "endpoints", find(objects, "Service", "train-servers")["metadata"]["labels"]),
-            "PodMonitor": ("train-worker", "podMetricsEndpoints",
+            "ServiceMonitor": ("thinwire-server", "endpoints", find(objects, "Service", "train-servers")["metadata"]["labels"]),
+            "PodMonitor": ("thinwire-worker", "podMetricsEndpoints",
                            find(objects, "Job", "train-worker")["spec"]["template"]["metadata"]["labels"]),
         }
         for kind, (name, field, labels) in targets.items():
             spec = find(objects, kind, name)["spec"]
+            self.assertEqual(spec["namespaceSelector"], {"any": True})
             self.assertEqual(labels[spec["jobLabel"]], "thinwire")
             self.assertEqual([(end["port"], end["path"]) for end in spec[field]], [("admin", "/metrics")])
 
