@@ -299,7 +299,7 @@ class PageTest(unittest.TestCase):
         lines = re.findall(r"^(?:kubectl .* -- /usr/bin/)?thinwire ([^\n|`]+)$", self.page, re.MULTILINE)
         for line in lines:
             flags = set(re.findall(r" (--\w+)", line))
-            command = re.match(r"(certs|checkpoint) [a-z]+|[a-z]+", line)[0].split()
+            command = re.match(r"(certs|checkpoint) [a-z]+|[a-z0-9]+", line)[0].split()
             self.assertEqual(flags - help_flags(THINWIRE, *command), set(), line)
         self.assertGreaterEqual(len(lines), 7)
 
@@ -308,7 +308,7 @@ class PageTest(unittest.TestCase):
                     for command in line.split(" -- ")[0].split("|") if command.strip().startswith("kubectl ")]
         options = output_of("kubectl", "options")
         for command in commands:
-            words = command.removeprefix("kubectl ").removeprefix("-n thinwire ").split()
+            words = re.sub(r"^kubectl (-n \S+ )?", "", command).split()
             verb = words[:3] if words[0] == "create" else words[:1]
             known = re.findall(r"^ +(?:(-\w), )?(--[\w-]+)", output_of("kubectl", *verb, "--help") + options, re.MULTILINE)
             given = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
