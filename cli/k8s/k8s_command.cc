@@ -29,7 +29,8 @@ constexpr char kExamples[] =
     "  kubectl apply -k exp1";
 
 // The fields of the job file that the objects of Kubernetes depend on.
-const std::vector<std::string_view> kFields = {"name", "servers", "workers", "data_dir"};
+const std::vector<std::string_view> kFields = {"name", "servers", "workers", "data_dir",
+                                               "durability"};
 
 // Where the pods mount the claim with the data set.
 constexpr char kDataDir[] = "/data";
@@ -139,6 +140,19 @@ absl::StatusOr<JobConfig> JobOfPods(const std::string& file, const FieldFlags& f
   ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
   if (const absl::Status names = CheckNames(job); !names.ok()) {
     return absl::InvalidArgumentError(LineOf({"name", std::string(names.message())}, text.places));
+  }
+  if (job.recovery.durability == Durability::kNone) {
+    return absl::InvalidArgumentError(
+        LineOf({"durability",
+                "a replaced server pod would lose the job (expected checkpoint or log, got none)"},
+               text.places));
+  }
+  if (job.push.adaptive.has_value()) {
+    return absl::InvalidArgumentError(
+        LineOf({"push",
+                "needs a folder for the state of each worker, which its pod does not have "
+                "(expected another codec, got adaptive)"},
+               text.places));
   }
   RETURN_IF_ERROR(CheckOnClaim("data_dir", job.task.data_dir, text.places));
   if (!job.task.model_file.empty()) {

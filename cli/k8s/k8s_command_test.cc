@@ -60,7 +60,7 @@ class K8sCommandTest : public testing::Test {
   std::ostringstream err_;
 };
 
-constexpr char kJob[] = "servers: 2 consistency { workers: 3 }";
+constexpr char kJob[] = "servers: 2 consistency { workers: 3 } recovery { durability: checkpoint }";
 
 TEST_F(K8sCommandTest, TheFolderHasTheFilesOfTheJob) {
   ASSERT_EQ(Run(kJob, {"--name", "exp1", "--namespace", "team-a"}), ExitCode::kOk) << err_.str();
@@ -106,16 +106,23 @@ TEST_F(K8sCommandTest, AFolderWithFilesIsNotChanged) {
 }
 
 TEST_F(K8sCommandTest, AJobThatCannotRunInThePodsIsRefused) {
+  const std::vector<std::string> log = {"--durability", "log"};
+  EXPECT_THAT(Refused("servers: 2"),
+              EndsWith("durability: a replaced server pod would lose the job (expected checkpoint "
+                       "or log, got none)\n"));
   EXPECT_THAT(Refused(kJob, {"--name", "Exp_1"}), HasSubstr("--name: "));
   EXPECT_THAT(Refused(kJob, {"--name", "1exp"}),
               EndsWith("--name: not the name of a job in Kubernetes (expected at most 40 "
                        "characters, and a letter first, got \"1exp\")\n"));
-  EXPECT_THAT(Refused("task { data_dir: \"/home/data\" }"),
+  EXPECT_THAT(Refused("task { data_dir: \"/home/data\" }", log),
               EndsWith("job.textproto:1:8: data_dir: not in the claim of the pods (expected /data "
                        "or a path below it, got \"/home/data\")\n"));
-  EXPECT_THAT(Refused("task { data_dir: \"/database\" }"), HasSubstr("data_dir: not in the claim"));
-  EXPECT_THAT(Refused("task { model: torchscript model_file: \"/m.pt\" }"),
+  EXPECT_THAT(Refused("task { data_dir: \"/database\" }", log),
+              HasSubstr("data_dir: not in the claim"));
+  EXPECT_THAT(Refused("task { model: torchscript model_file: \"/m.pt\" }", log),
               HasSubstr("model_file: not in the claim"));
+  EXPECT_THAT(Refused("compression { push: adaptive }", {"--durability", "checkpoint"}),
+              HasSubstr("push: needs a folder for the state of each worker"));
   EXPECT_THAT(Refused("servers: 0"), HasSubstr("servers: out of range"));
   EXPECT_THAT(Refused(kJob, {"--namespace", "Team"}), HasSubstr("--namespace: not a DNS label"));
 }

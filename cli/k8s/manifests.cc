@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cli/k8s/base_json.h"
 #include "cli/k8s/yaml_text.h"
 #include "common/base/status_macros.h"
@@ -43,10 +44,10 @@ bool IsDnsLabel(std::string_view text) {
   return true;
 }
 
-absl::Status CheckDnsLabel(const char* flag, const std::string& text) {
-  if (IsDnsLabel(text)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, ": not a DNS label (expected 1 to 63 of a-z, 0-9 and inner -, got \"", text, "\")"));
+// Returns whether TEXT is DNS labels with dots between them, and may be the value of a label.
+bool IsQueueName(const std::string& text) {
+  const std::vector<std::string> labels = absl::StrSplit(text, '.');
+  return text.size() <= kMostLabelLength && std::ranges::all_of(labels, IsDnsLabel);
 }
 
 // Makes the objects of deploy/k8s those of another job. Not thread-safe.
@@ -286,8 +287,17 @@ class Renderer {
 }  // namespace
 
 absl::Status ManifestOptions::Validate() const {
-  RETURN_IF_ERROR(CheckDnsLabel("--namespace", kube_namespace));
-  if (!queue.empty()) RETURN_IF_ERROR(CheckDnsLabel("--queue", queue));
+  if (!IsDnsLabel(kube_namespace)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--namespace: not a DNS label (expected 1 to 63 of a-z, 0-9 and inner -, got \"",
+        kube_namespace, "\")"));
+  }
+  if (!queue.empty() && !IsQueueName(queue)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--queue: not the name of a queue (expected 1 to 63 of a-z, 0-9, inner - and "
+                     "inner ., got \"",
+                     queue, "\")"));
+  }
   for (const char c : image) {
     if (absl::ascii_isalnum(c) || std::string_view("./:@_-").find(c) != std::string_view::npos) {
       continue;

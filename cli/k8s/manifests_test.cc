@@ -101,9 +101,14 @@ TEST(ManifestsTest, OptionsThatKubernetesRefusesAreErrors) {
   }
   EXPECT_FALSE(InNamespace(std::string(64, 'a')).Validate().ok());
   ManifestOptions options;
-  options.queue = "A";
-  EXPECT_THAT(std::string(options.Validate().message()), HasSubstr("--queue: not a DNS label"));
-  options.queue = "gpus";
+  for (const char* queue : {"A", ".a", "a..b", "a-.b"}) {
+    options.queue = queue;
+    EXPECT_EQ(options.Validate().message(),
+              "--queue: not the name of a queue (expected 1 to 63 of a-z, 0-9, inner - and inner "
+              "., got \"" +
+                  options.queue + "\")");
+  }
+  options.queue = "gpus.a";
   options.image = "registry.example.com:5000/thinwire:1@sha256:0f";
   EXPECT_TRUE(options.Validate().ok());
   options.image = "a b";

@@ -60,7 +60,7 @@ class PodProcess:
 
 class PodsTest(unittest.TestCase):
     def start(self, pod, role, number, addresses, text):
-        """Starts a pod with the job file TEXT and waits until it is ready."""
+        """Starts a pod with the job file TEXT."""
         root = self.enterContext(tempfile.TemporaryDirectory())
         for folder in ("job", "state", "data"):
             os.mkdir(f"{root}/{folder}")
@@ -73,6 +73,11 @@ class PodsTest(unittest.TestCase):
                 file.write_bytes(content)
         process = PodProcess(pod, role, number, root, addresses)
         self.addCleanup(process.stop)
+        return process
+
+    def start_ready(self, pod, role, number, addresses, text):
+        """Starts a pod and waits until it is ready."""
+        process = self.start(pod, role, number, addresses, text)
         wait_until(lambda: process.probe("readinessProbe") == 200, f"{role} {number} is ready")
         return process
 
@@ -82,9 +87,9 @@ class PodsTest(unittest.TestCase):
         addresses = [f"127.0.0.1:{i + 1}" for i in range(len(servers))]
         started = []
         for number in reversed(range(len(servers))):  # the lead is the last, because it needs the ports of the others
-            started.append(self.start(servers[number], "server", number, addresses, text))
+            started.append(self.start_ready(servers[number], "server", number, addresses, text))
             addresses[number] = started[-1].find(r"^listening (\S+)$")
-        started.append(self.start(worker, "worker", 0, addresses, text))  # it is ready when it has joined
+        started.append(self.start_ready(worker, "worker", 0, addresses, text))  # it is ready when it has joined
         self.assertEqual([process.probe("livenessProbe") for process in started], [200] * len(started))
         self.assertEqual(started.pop().stop(), 75)
         self.assertEqual([server.stop() for server in started], [0] * len(servers))
@@ -97,6 +102,17 @@ class PodsTest(unittest.TestCase):
 
     def test_the_pods_of_dev_answer_their_probes(self):
         self.check_overlay("dev", 1, {})
+
+    def test_a_worker_stays_alive_while_its_servers_are_not_reachable(self):
+        """Without --wait_for_servers, the process ends after start_timeout_seconds, before it reports its wait."""
+        self.secrets = {}
+        objects = overlay("dev")
+        text = job_text(objects).replace("mode: sync", "mode: sync\n  start_timeout_seconds: 0.1")
+        self.assertIn("start_timeout_seconds", text)
+        worker = self.start(make_pod(objects, "worker", 0), "worker", 0, ["127.0.0.1:1"], text)
+        worker.find(r"(waiting for server 0 \(127.0.0.1:1\))")
+        self.assertEqual((worker.probe("livenessProbe"), worker.probe("readinessProbe")), (200, 503))
+        self.assertEqual(worker.stop(), 75)
 
     def test_the_pods_of_mtls_accept_the_certificates_of_the_page(self):
         secrets = make_secrets(THINWIRE, self.enterContext(tempfile.TemporaryDirectory()))
