@@ -31,8 +31,9 @@ CLI::App* AddK8s(CLI::App& app, K8sCommand& command);
 // Writes the folder and prints one line about it.
 ExitCode RunK8s(const K8sCommand& command, Console& console, std::ostream& out);
 
-// Returns the job file of the pods: the job file FILE with the values of FLAGS and with the paths of the claim. Errors: those of
-// config/job_text.h and config/job.h; InvalidArgument for a job that cannot run in the pods.
+// Returns the job file of the pods: the job file FILE with the values of FLAGS. Without data_dir,
+// the data is in the claim. Errors: those of config/job_text.h and config/job.h; InvalidArgument for a
+// job that cannot run in the pods.
 absl::StatusOr<JobConfig> JobOfPods(const std::string& file, const FieldFlags& flags);
 
 }  // namespace thinwire

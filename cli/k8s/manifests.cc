@@ -80,8 +80,8 @@ class Renderer {
   }
 
  private:
-  // Replaces the job's name in each string of VALUE that is "train" or begins with "train-", and the image. No other string
-  // of deploy/k8s contains the name, which a test checks.
+  // Replaces the job's name in each string of VALUE that is "train" or begins with "train-", and
+  // the image. No other string of deploy/k8s contains the name, which a test checks.
   void Rename(Json& value) const {
     if (value.is_structured()) {
       for (Json& item : value) Rename(item);
@@ -120,7 +120,7 @@ class Renderer {
       container["args"].push_back("--insecure");
       return;
     }
-    // The volume of the workers is also right for a server that mounts nothing but its own certificate.
+    // The volume of the workers also suits a server that mounts its own certificate only.
     const Json& source = base_["credentials"][0]["spec"]["template"]["spec"];
     Json volume = source["volumes"][0];
     volume["secret"]["secretName"] = secret;
@@ -199,8 +199,8 @@ class Renderer {
     if (!options_.queue.empty()) {
       job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = options_.queue;
     }
-    // Kubernetes refuses to change the template of a Job. The name therefore follows from everything that the template
-    // contains, and from the ConfigMap, whose name is in the template.
+    // Kubernetes refuses to change the template of a Job. The name therefore follows from the
+    // content of the template, and from that of the ConfigMap, whose name is in the template.
     const std::string content = absl::StrCat(job.dump(), job_text_, Addresses());
     const uint32_t hash = Crc32c(std::as_bytes(std::span(content)));
     job["metadata"]["name"] =
@@ -233,7 +233,8 @@ class Renderer {
     return certificate;
   }
 
-  // Returns the claims of all servers, which a StatefulSet would make otherwise, and a pod that mounts them.
+  // Returns the claims of all servers, which their StatefulSets would make otherwise, and a pod
+  // that mounts them.
   Json State() const {
     const Json& claim = ServerSet()["spec"]["volumeClaimTemplates"][0];
     Json pod = base_["state"].back();
@@ -272,7 +273,7 @@ class Renderer {
     object["resources"] = resources;
     Json& map = object["configMapGenerator"][0];
     map["literals"] = Json::array({absl::StrCat("addresses=", Addresses())});
-    // A changed job file gets a ConfigMap of its own, because Kubernetes refuses to change this one.
+    // A changed job file gets another ConfigMap, because Kubernetes refuses to change this one.
     map["options"].erase("disableNameSuffixHash");
     return object;
   }

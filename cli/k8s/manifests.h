@@ -1,5 +1,5 @@
-// Manifests are the Kubernetes objects of one job, made from deploy/k8s. These files describe the job `train`; BUILD
-// compiles them into the program.
+// Manifests are the Kubernetes objects of one job, made from deploy/k8s. These files describe the
+// job `train`; BUILD compiles them into the program.
 //
 //   deploy/k8s                     of the job exp1                          from
 //   StatefulSet train-server       exp1-server-0, exp1-server-1, ...        name, servers
@@ -10,8 +10,8 @@
 //   selectors, labels              app.kubernetes.io/instance: exp1         name
 //   preStop, grace periods         longer than the drain of the workers     drain_seconds
 //
-// A StatefulSet has one template for all of its pods, so each server has a StatefulSet of its own. Its pod mounts its own
-// certificate only.
+// A StatefulSet has one template for all of its pods, so each server has a StatefulSet of its own.
+// Its pod mounts its own certificate only.
 #ifndef THINWIRE_CLI_K8S_MANIFESTS_H_
 #define THINWIRE_CLI_K8S_MANIFESTS_H_
 
@@ -38,8 +38,8 @@ struct ManifestOptions {
 // Returns OK if the objects of JOB can exist in Kubernetes. Errors: InvalidArgument "name: ...".
 absl::Status CheckNames(const JobSpec& job);
 
-// Returns the files of a folder by their paths in it. `kubectl apply -k` starts the job JOB from the
-// folder. The folder `setup` in it has the claim of the data, which outlives the job; the folder
+// Returns the files of a folder by their paths in it. `kubectl apply -k` starts the job JOB from
+// the folder. The folder `setup` in it has the claim of the data, which outlives the job; the folder
 // `state` a pod that converts the state of stopped servers. JOB_TEXT is the job file. REQUIRES:
 // CheckNames and Validate found no problem.
 std::map<std::string, std::string> Manifests(const JobSpec& job, const std::string& job_text,

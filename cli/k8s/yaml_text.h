@@ -15,8 +15,8 @@
 
 namespace thinwire {
 
-// Returns VALUE, an object or an array that is not empty, in YAML. The keys keep their order. REQUIRES: all
-// strings are UTF-8.
+// Returns VALUE, an object or an array that is not empty, in YAML. The keys keep their order.
+// REQUIRES: all strings are UTF-8.
 std::string YamlText(const nlohmann::ordered_json& value);
 
 }  // namespace thinwire
