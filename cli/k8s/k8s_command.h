@@ -32,8 +32,8 @@ CLI::App* AddK8s(CLI::App& app, K8sCommand& command);
 ExitCode RunK8s(const K8sCommand& command, Console& console, std::ostream& out);
 
 // Returns the job file of the pods: the job file FILE with the values of FLAGS. Without data_dir,
-// the data is in the claim. Errors: those of config/job_text.h and config/job.h; InvalidArgument for a
-// job that cannot run in the pods.
+// the data is in the claim. Errors: those of config/job_text.h and config/job.h; InvalidArgument
+// for a job that cannot run in the pods.
 absl::StatusOr<JobConfig> JobOfPods(const std::string& file, const FieldFlags& flags);
 
 }  // namespace thinwire

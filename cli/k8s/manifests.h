@@ -39,9 +39,9 @@ struct ManifestOptions {
 absl::Status CheckNames(const JobSpec& job);
 
 // Returns the files of a folder by their paths in it. `kubectl apply -k` starts the job JOB from
-// the folder. The folder `setup` in it has the claim of the data, which outlives the job; the folder
-// `state` a pod that converts the state of stopped servers. JOB_TEXT is the job file. REQUIRES:
-// CheckNames and Validate found no problem.
+// the folder. The folder `setup` in it has the claim of the data, which outlives the job; the
+// folder `state` a pod that converts the state of stopped servers. JOB_TEXT is the job file.
+// REQUIRES: CheckNames and Validate found no problem.
 std::map<std::string, std::string> Manifests(const JobSpec& job, const std::string& job_text,
                                              const ManifestOptions& options);
 
