@@ -21,6 +21,7 @@
 #include "cli/evaluate_command.h"
 #include "cli/experiment_command.h"
 #include "cli/help_command.h"
+#include "cli/k8s/k8s_command.h"
 #include "cli/launch/launch_command.h"
 #include "cli/launch/launch_script.h"
 #include "cli/mode_command.h"
@@ -52,6 +53,7 @@ constexpr char kExamples[] =
     "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
     "  thinwire mode --addresses a:7000,b:7000 --set async\n"
     "  thinwire certs init ca\n"
+    "  thinwire k8s --config job.textproto --name exp1 --namespace team-a --out exp1\n"
     "  thinwire experiment run experiments/staleness.textproto --quick\n"
     "  thinwire help train\n"
     "Environment: NO_COLOR switches colors off, TMPDIR is the folder of temporary files.";
@@ -78,9 +80,9 @@ void RemoveSettingsFromEnvironment() {
   for (const Field& field : Settings(*JobConfig::descriptor())) {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
-  for (const char* flag :
-       {"config", "server", "worker", "addresses", "listen", "insecure", "credentials", "delay",
-        "state_dir", "output", "keep", "admin", "log_events", "tensorboard", "trace"}) {
+  for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
+                           "credentials", "delay", "state_dir", "output", "wait_for_servers",
+                           "replaceable", "keep", "admin", "log_events", "tensorboard", "trace"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }
@@ -150,6 +152,7 @@ ExitCode Main(int argc, char** argv) {
   ConfigCommand config;
   CheckpointCommand checkpoint;
   CertsCommand certs;
+  K8sCommand k8s;
   TraceCommand trace;
   ExperimentCommand experiment;
   experiment.self = train.self;
@@ -168,6 +171,7 @@ ExitCode Main(int argc, char** argv) {
       {AddConfig(app, config), [&] { return RunConfig(config, out, err); }},
       {AddCheckpoint(app, checkpoint), [&] { return RunCheckpoint(checkpoint, out, err); }},
       {AddCerts(app, certs), [&] { return RunCerts(certs, out, err); }},
+      {AddK8s(app, k8s), [&] { return RunK8s(k8s, console, out); }},
       {AddTrace(app, trace), [&] { return RunTraceMerge(trace, out, err); }},
       {AddExperiment(app, experiment), [&] { return RunExperiment(experiment, console, out); }},
       {AddCompletion(app, completion), [&] { return RunCompletion(completion, app, out); }},

@@ -94,8 +94,8 @@ class Client {
   // saved residuals belong to another worker), AlreadyExists (the worker's number is in use, after
   // `lease`), OutOfRange (the number is above the number of workers that an operator has set),
   // InvalidArgument (no worker of this job can have this number), DataLoss (the saved residuals are
-  // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`, after a
-  // rollback also after `server_return`, whichever is longer.
+  // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout` (never if
+  // `wait_for_servers`), after a rollback also after `server_return`, whichever is longer.
   //
   // After a rollback, the process keeps its incarnation, and the replica keeps its addresses.
   // Pushes without a verdict are dropped. The residuals, which belong to a later step, are replaced

@@ -530,7 +530,9 @@ class TimeoutTransport final : public Transport {
   std::unique_ptr<FrameStream> Open(ServerId, StreamObserver&) override { return nullptr; }
   void Join(ServerId, const JoinRequest&, absl::Duration timeout, Done<JoinReply> done) override {
     join_timeout = timeout;
-    done(absl::FailedPreconditionError("refused"));
+    const bool reachable = ++join_count > unreachable_joins;
+    done(reachable ? absl::FailedPreconditionError("refused")
+                   : absl::UnavailableError("connection refused"));
   }
   void Heartbeat(ServerId, const HeartbeatRequest&, absl::Duration, Done<HeartbeatReply>) override {
   }
@@ -539,6 +541,8 @@ class TimeoutTransport final : public Transport {
                Done<std::vector<MastersChunk>>) override {}
 
   absl::Duration join_timeout;
+  int join_count = 0;
+  int unreachable_joins = 0;  // the first calls, which do not reach the server
 };
 
 // The lead replies to a Join only when the lease of an earlier process of the worker ends.
@@ -551,6 +555,22 @@ TEST_F(ClientTest, AJoinMayTakeLongerThanALease) {
   const std::vector<std::span<const float>> initial(initial_.begin(), initial_.end());
   EXPECT_EQ((*client)->Join(initial).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_GT(transport.join_timeout, options.lease);
+}
+
+TEST_F(ClientTest, AWorkerThatWaitsForServersHasNoStartTimeout) {
+  const std::vector<std::span<const float>> initial(initial_.begin(), initial_.end());
+  for (const bool waits : {false, true}) {
+    TimeoutTransport transport;
+    transport.unreachable_joins = 3;
+    ClientOptions options;
+    options.start_timeout = absl::Nanoseconds(1);
+    options.wait_for_servers = waits;
+    auto client = Client::Make(options, TwoLayers(), transport, threads_);
+    ASSERT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ((*client)->Join(initial).status().code(),
+              waits ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kUnavailable);
+    EXPECT_EQ(transport.join_count, waits ? 4 : 1);
+  }
 }
 
 TEST_F(ClientTest, JoinNamesTheServerThatRefuses) {

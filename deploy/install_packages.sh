@@ -11,7 +11,7 @@ packages=(
   libsystemd-dev systemd dpkg-dev
   dataset-fashion-mnist
   python3-dev python3-absl python3-torch python3-pip python3-yaml prometheus
-  openssh-client openssh-server zsh fish mandoc
+  openssh-client openssh-server openssl zsh fish mandoc
   python3-jsonschema
   python3-matplotlib
   mypy

@@ -13,7 +13,7 @@ thinwire=$1 server=$2 worker=$3 folder=$4
 mkdir -p "$folder"
 "$thinwire" help --man >"$folder/thinwire.1"
 # The page names all other pages.
-for command in $(sed -n 's/^\.BR thinwire\\-\([a-z]*\) (1).*/\1/p' "$folder/thinwire.1"); do
+for command in $(sed -n 's/^\.BR thinwire\\-\([a-z0-9]*\) (1).*/\1/p' "$folder/thinwire.1"); do
   "$thinwire" help --man "$command" >"$folder/thinwire-$command.1"
 done
 "$server" --man >"$folder/thinwire-server.1"

@@ -125,6 +125,8 @@ HEAVY_HEADERS = {
         "admin/traffic.cc",
         "cli/doctor/doctor_command.cc",
         "cli/doctor/doctor_report.cc",
+        "cli/k8s/manifests.cc",
+        "cli/k8s/yaml_text.cc",
         "cli/status/status_command.cc",
         "cli/trace/trace_command.cc",
         "cli/train/report.cc",

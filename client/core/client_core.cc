@@ -114,13 +114,17 @@ void ClientCore::Join(std::span<const std::span<const float>> initial, JoinDone 
   const bool after_rollback = rollback.has_value();
   absl::StatusOr<JoinRequest> request = PrepareJoin(initial, after_rollback);
   if (!request.ok()) return done(request.status());
-  const JoinWait wait = {
-      .start_timeout = after_rollback ? std::max(options_.start_timeout, options_.server_return)
-                                      : options_.start_timeout,
-      // After a rollback, another process has taken the number of this one.
-      .in_use_timeout = after_rollback ? absl::ZeroDuration() : options_.lease,
-      .call_timeout = 3 * options_.silence + options_.lease,
-      .report = [this](const std::string& text) { report_.set_waiting(text); }};
+  absl::Duration start_timeout = options_.start_timeout;
+  if (after_rollback) {
+    start_timeout = std::max(start_timeout, options_.server_return);
+  } else if (options_.wait_for_servers) {
+    start_timeout = absl::InfiniteDuration();
+  }
+  const JoinWait wait = {.start_timeout = start_timeout,
+                         // After a rollback, another process has taken the number of this one.
+                         .in_use_timeout = after_rollback ? absl::ZeroDuration() : options_.lease,
+                         .call_timeout = 3 * options_.silence + options_.lease,
+                         .report = [this](const std::string& text) { report_.set_waiting(text); }};
   joining_ = std::make_unique<Joining>(
       transport_, loop_, wait, *request, rollback.value_or(Generation()),
       [this, request = *request, after_rollback,

@@ -69,6 +69,8 @@ struct ClientOptions {
   // Join calls a server that it cannot reach again for this long, so that workers may start before
   // their servers.
   absl::Duration start_timeout = absl::Seconds(60);
+  // The first Join has no such limit. For a scheduler that starts servers at an unknown time.
+  bool wait_for_servers = false;
   // The job's lease. If another process had the worker's number, Join waits up to one lease.
   absl::Duration lease = absl::Seconds(10);
   // The client fails if it receives nothing from a server for longer than this duration, unless

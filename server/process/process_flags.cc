@@ -50,6 +50,12 @@ void AddFlags(CommandFlags command, ServerFlags& flags) {
       .Bytes()
       .Environment("THINWIRE_MEMORY_BUDGET");
   command
+      .AddSwitch(
+          "--replaceable", flags.replaceable,
+          "Ends with exit code 75, not 0, after SIGTERM, for a scheduler that starts another "
+          "server only after a failure")
+      .Environment("THINWIRE_REPLACEABLE");
+  command
       .Add("--admin", flags.admin,
            "The host:port of the status page, metrics and health checks, in plaintext. Port "
            "0 takes a free port, which the log names. Default: none")

@@ -19,6 +19,7 @@ struct ServerFlags {
   uint32_t threads = 0;
   std::string state_dir;       // empty: not given
   uint64_t memory_budget = 0;  // 0: the memory that is available at the start
+  bool replaceable = false;    // ends with ExitCode::kPreempted after a stop signal
   std::string admin;           // empty: no admin port
   std::string trace;           // file of the trace; empty: none
 };

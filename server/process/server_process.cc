@@ -85,6 +85,7 @@ class ServerProcess {
         clock_(clock),
         unix_clock_(unix_clock),
         memory_(memory),
+        requests_(setup_.flags.replaceable ? ExitCode::kPreempted : ExitCode::kOk),
         address_(setup_.listen),
         threads_(setup_.flags.threads) {}
 

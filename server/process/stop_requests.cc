@@ -9,10 +9,11 @@
 
 namespace thinwire {
 
-StopRequests::StopRequests() {
+StopRequests::StopRequests(ExitCode signal_code) {
   for (const int signal : StopSignals()) signals_.add(signal);
-  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+  signals_.async_wait([this, signal_code](const boost::system::error_code& error, int signal) {
     if (error) return;
+    code_ = signal_code;
     LOG(INFO) << "signal " << signal << ": stopping";
     Stop();
   });

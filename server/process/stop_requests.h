@@ -1,6 +1,7 @@
 // StopRequests ends the waiting of a server's main thread:
 //
-//   stop signal, Drain()   the process ends with code 0
+//   stop signal            the process ends with the code of the constructor
+//   Drain()                the process ends with code 0
 //   Fail()                 the process ends with the code of the failure
 //   Restart()              the job is made anew in this process
 //
@@ -20,7 +21,7 @@ namespace thinwire {
 // construction on, so that they do not kill a server during its start.
 class StopRequests {
  public:
-  StopRequests();
+  explicit StopRequests(ExitCode signal_code = ExitCode::kOk);
   StopRequests(const StopRequests&) = delete;
   StopRequests& operator=(const StopRequests&) = delete;
 

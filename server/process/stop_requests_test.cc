@@ -16,6 +16,20 @@ TEST(StopRequestsTest, ASignalEndsTheProcessInOrder) {
   EXPECT_EQ(requests.code(), ExitCode::kOk);
 }
 
+TEST(StopRequestsTest, TheEndAfterASignalMayHaveACodeOfItsOwn) {
+  StopRequests requests(ExitCode::kPreempted);
+  ASSERT_EQ(raise(SIGTERM), 0);
+  EXPECT_FALSE(requests.WaitForRestart());
+  EXPECT_EQ(requests.code(), ExitCode::kPreempted);
+}
+
+TEST(StopRequestsTest, ADrainedServerIsDone) {
+  StopRequests requests(ExitCode::kPreempted);
+  requests.Drain();
+  EXPECT_FALSE(requests.WaitForRestart());
+  EXPECT_EQ(requests.code(), ExitCode::kOk);
+}
+
 TEST(StopRequestsTest, ASecondSignalDoesNotKillTheServer) {
   StopRequests requests;
   for (int i = 0; i < 2; ++i) ASSERT_EQ(raise(SIGTERM), 0);

@@ -1,4 +1,4 @@
-"""Makes the certificates and secrets of docs/kubernetes.md without a cluster."""
+"""Makes the certificates and secrets of docs/kubernetes.md, and those of cert-manager, without a cluster."""
 
 import pathlib
 import re
@@ -21,9 +21,39 @@ def secret_files(pod, secrets):
     """Returns {path: content} of the files in the volume `credentials` of a pod."""
     (volume,) = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "credentials"]
     if "secret" in volume:
-        return secrets[volume["secret"]["secretName"]]
+        secret = secrets[volume["secret"]["secretName"]]
+        items = volume["secret"].get("items", [{"key": key, "path": key} for key in secret])
+        return {item["path"]: secret[item["key"]] for item in items}
     files = {}
     for source in volume["projected"]["sources"]:
         secret = secrets[source["secret"]["name"]]
         files |= {item["path"]: secret[item["key"]] for item in source["secret"]["items"]}
     return files
+
+
+def make_cert_manager_secrets(certificates, folder):
+    """Makes the secrets of Certificate objects with openssl. Returns {secret: {key: content}}, as cert-manager would store them: a
+    certificate without a subject has critical alternative names, and all secrets have the authority's certificate."""
+    specs = [item["spec"] for item in certificates]
+    (authority,) = [spec for spec in specs if spec.get("isCA")]
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    openssl("req", "-x509", *key, "-subj", f"/CN={authority['commonName']}", "-days", "3650", "-keyout", "ca.key", "-out", "ca.crt",
+            "-addext", "keyUsage=critical,digitalSignature,keyEncipherment,keyCertSign")
+    usages = {"digital signature": "digitalSignature", "server auth": "serverAuth", "client auth": "clientAuth"}
+    secrets = {}
+    for spec in specs:
+        if spec is authority:
+            continue
+        names = [usages[usage] for usage in spec["usages"]]
+        extensions = ["basicConstraints=critical,CA:FALSE", "keyUsage=critical," + names[0], "extendedKeyUsage=" + ",".join(names[1:]),
+                      "subjectAltName=critical," + ",".join("DNS:" + name for name in spec["dnsNames"])]
+        pathlib.Path(folder, "extensions").write_text("\n".join(extensions), encoding="utf-8")
+        openssl("req", *key, "-subj", "/", "-keyout", "tls.key", "-out", "request")
+        openssl("x509", "-req", "-in", "request", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "90",
+                "-extfile", "extensions", "-out", "tls.crt")
+        secrets[spec["secretName"]] = {file: pathlib.Path(folder, file).read_bytes() for file in ("ca.crt", "tls.crt", "tls.key")}
+    return secrets

@@ -1,4 +1,4 @@
-"""Renders the kustomizations of deploy/k8s and finds objects in them."""
+"""Renders kustomizations, such as those of deploy/k8s, and finds objects in them."""
 
 import copy
 import functools
@@ -14,16 +14,20 @@ import yaml
 JOBS = ("dev", "mtls", "gpu-spot", "jobset")  # the overlays that start a job
 
 
+def kustomize(folder):
+    """Returns the objects of a kustomization."""
+    result = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{folder}: {result.stderr}"
+    return list(yaml.load_all(result.stdout, yaml.CSafeLoader))
+
+
 @functools.cache
 def render(folder):
     """Returns the objects of a folder of deploy/k8s. Callers do not change them."""
     with tempfile.TemporaryDirectory() as temporary:
         # Bazel passes symbolic links, whose targets kustomize refuses because they are outside its folder.
         tree = shutil.copytree("deploy", f"{temporary}/deploy")
-        command = ["kubectl", "kustomize", f"{tree}/k8s/{folder}"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, f"{folder}: {result.stderr}"
-    return list(yaml.load_all(result.stdout, yaml.CSafeLoader))
+        return kustomize(f"{tree}/k8s/{folder}")
 
 
 def overlay(name):

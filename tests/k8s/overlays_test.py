@@ -71,11 +71,11 @@ class ObjectsTest(unittest.TestCase):
         places = [
             ("mtls", "StatefulSet", "train-server", ("spec", "template", "spec", "containers", 0, "livenessProbe")),
             ("mtls", "Job", "train-worker", ("spec", "podFailurePolicy", "rules", 0)),
-            ("mtls", "NetworkPolicy", "train", ("spec", "ingress", 0)),
+            ("mtls", "NetworkPolicy", "train-pods", ("spec", "ingress", 0)),
             ("jobset", "JobSet", "train", ("spec", "network")),
             ("jobset", "JobSet", "train", ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")),
-            ("monitoring", "ServiceMonitor", "train-server", ("spec", "endpoints", 0)),
-            ("monitoring", "PodMonitor", "train-worker", ("spec",)),
+            ("monitoring", "ServiceMonitor", "thinwire-server", ("spec", "endpoints", 0)),
+            ("monitoring", "PodMonitor", "thinwire-worker", ("spec",)),
             ("monitoring", "PrometheusRule", "thinwire", ("spec", "groups", 0, "rules", 0)),
         ]
         for name, kind, item_name, path in places:
@@ -131,15 +131,15 @@ class ObjectsTest(unittest.TestCase):
                 (service["spec"]["selector"], {"server"}),
                 (find(objects, "PodDisruptionBudget", "train-server")["spec"]["selector"]["matchLabels"], {"server"}),
                 (find(objects, "NetworkPolicy", "train-server")["spec"]["podSelector"]["matchLabels"], {"server"}),
-                (find(objects, "NetworkPolicy", "train")["spec"]["podSelector"]["matchLabels"], {"server", "worker"}),
-                (find(objects, "PodMonitor", "train-worker")["spec"]["selector"]["matchLabels"], {"worker"}),
+                (find(objects, "NetworkPolicy", "train-pods")["spec"]["podSelector"]["matchLabels"], {"server", "worker"}),
+                (find(objects, "PodMonitor", "thinwire-worker")["spec"]["selector"]["matchLabels"], {"worker"}),
                 (specs["server"].get("selector", {}).get("matchLabels", service["spec"]["selector"]), {"server"}),
             ]
             for selector, roles in selectors:
                 selected = {role for role, spec in specs.items()
                             if selector.items() <= spec["template"]["metadata"]["labels"].items()}
                 self.assertEqual(selected, roles, f"{name}: {selector}")
-            monitor = find(objects, "ServiceMonitor", "train-server")["spec"]["selector"]["matchLabels"]
+            monitor = find(objects, "ServiceMonitor", "thinwire-server")["spec"]["selector"]["matchLabels"]
             self.assertLessEqual(monitor.items(), service["metadata"]["labels"].items(), name)
 
 
@@ -171,11 +171,40 @@ class JobTest(unittest.TestCase):
             expected = [f"{pod}-{i}.train-servers:7000" for i in range(pod_count(objects, "server"))]
             self.assertEqual(addresses_of(objects), expected, name)
 
-    def test_a_jobset_lets_nobody_evict_a_server(self):
-        objects = overlay("jobset")
-        budget = find(objects, "PodDisruptionBudget", "train-server")["spec"]
-        self.assertEqual({key: value for key, value in budget.items() if key != "selector"},
-                         {"minAvailable": pod_count(objects, "server")})
+    def test_nodes_with_servers_can_be_drained(self):
+        for name in JOBS:
+            objects = overlay(name)
+            budget = dict(find(objects, "PodDisruptionBudget", "train-server")["spec"])
+            del budget["selector"]
+            # The Job of a JobSet cannot be scaled, and its budget may name no maximum.
+            limit = {"maxUnavailable": 1} if name != "jobset" else {"minAvailable": pod_count(objects, "server") - 1}
+            self.assertEqual(budget, {**limit, "unhealthyPodEvictionPolicy": "AlwaysAllow"}, name)
+
+    def test_a_job_replaces_a_server_that_was_stopped(self):
+        """A Job does not replace a pod that ended with exit code 0; a StatefulSet does."""
+        for name in JOBS:
+            kind, spec = controllers(overlay(name))["server"]
+            arguments = container_of(spec["template"]["spec"])["args"]
+            self.assertEqual("--replaceable" in arguments, kind == "Job", name)
+
+    def test_names_are_resolved_at_any_address(self):
+        for name in JOBS:
+            rules = find(overlay(name), "NetworkPolicy", "train-pods")["spec"]["egress"]
+            (ports,) = [rule["ports"] for rule in rules if "to" not in rule]
+            self.assertEqual({(port["port"], port["protocol"]) for port in ports},
+                             {(53, "UDP"), (53, "TCP"), (5353, "UDP"), (5353, "TCP")}, name)
+
+    def test_only_workers_run_on_spot_machines(self):
+        specs = {role: spec["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                 for role, (_, spec) in controllers(overlay("gpu-spot")).items()}
+        labels = {role: [(item["key"], item["operator"], *item["values"]) for term in spec["nodeSelectorTerms"]
+                         for item in term["matchExpressions"]] for role, spec in specs.items()}
+        # A worker needs one of the labels, a server none of them: terms are alternatives, expressions of a term are not.
+        self.assertEqual(len(specs["worker"]["nodeSelectorTerms"]), len(labels["worker"]))
+        self.assertEqual(len(specs["server"]["nodeSelectorTerms"]), 1)
+        self.assertEqual([(key, "In", value) for key, _, value in labels["server"]], labels["worker"])
+        self.assertEqual({operator for _, operator, _ in labels["server"]}, {"NotIn"})
+        self.assertGreaterEqual(len(labels["worker"]), 4)
 
     def test_ports_agree(self):
         for name, objects, role, _, pod in pods():
@@ -190,7 +219,7 @@ class JobTest(unittest.TestCase):
                 policy = find(objects, "NetworkPolicy", "train-server")["spec"]
                 self.assertEqual([port["port"] for rule in policy["ingress"] for port in rule["ports"]], [expected["grpc"]], name)
             self.assertEqual({port["name"]: port["containerPort"] for port in container["ports"]}, expected, name)
-            policy = find(objects, "NetworkPolicy", "train")["spec"]
+            policy = find(objects, "NetworkPolicy", "train-pods")["spec"]
             self.assertEqual([port["port"] for rule in policy["ingress"] for port in rule["ports"]], [expected["admin"]], name)
             for probe in ("livenessProbe", "readinessProbe"):
                 self.assertEqual(container[probe]["httpGet"]["port"], "admin", name)
@@ -220,8 +249,8 @@ class JobTest(unittest.TestCase):
                     continue
                 rules = spec["podFailurePolicy"]["rules"]
                 found = {code: rule["action"] for rule in rules for code in rule.get("onExitCodes", {}).get("values", [])}
-                # A server neither diverges nor ends with another code than 0 after a signal.
-                possible = {code: action for code, action in expected.items() if role == "worker" or code in (64, 78)}
+                # A server does not diverge.
+                possible = {code: action for code, action in expected.items() if role == "worker" or code != 65}
                 self.assertEqual(found, possible, f"{name}: {role}")
 
     def test_pods_have_the_time_that_their_end_takes(self):
@@ -248,12 +277,13 @@ class MonitoringTest(unittest.TestCase):
         objects = render("overlays/monitoring") + overlay("mtls")
         self.assertIn('job=~"thinwire.*"', pathlib.Path("deploy/monitoring/rules.yaml").read_text(encoding="utf-8"))
         targets = {
-            "ServiceMonitor": ("train-server", "endpoints", find(objects, "Service", "train-servers")["metadata"]["labels"]),
-            "PodMonitor": ("train-worker", "podMetricsEndpoints",
+            "ServiceMonitor": ("thinwire-server", "endpoints", find(objects, "Service", "train-servers")["metadata"]["labels"]),
+            "PodMonitor": ("thinwire-worker", "podMetricsEndpoints",
                            find(objects, "Job", "train-worker")["spec"]["template"]["metadata"]["labels"]),
         }
         for kind, (name, field, labels) in targets.items():
             spec = find(objects, kind, name)["spec"]
+            self.assertEqual(spec["namespaceSelector"], {"any": True})
             self.assertEqual(labels[spec["jobLabel"]], "thinwire")
             self.assertEqual([(end["port"], end["path"]) for end in spec[field]], [("admin", "/metrics")])
 
@@ -269,7 +299,7 @@ class PageTest(unittest.TestCase):
         lines = re.findall(r"^(?:kubectl .* -- /usr/bin/)?thinwire ([^\n|`]+)$", self.page, re.MULTILINE)
         for line in lines:
             flags = set(re.findall(r" (--\w+)", line))
-            command = re.match(r"(certs|checkpoint) [a-z]+|[a-z]+", line)[0].split()
+            command = re.match(r"(certs|checkpoint) [a-z]+|[a-z0-9]+", line)[0].split()
             self.assertEqual(flags - help_flags(THINWIRE, *command), set(), line)
         self.assertGreaterEqual(len(lines), 7)
 
@@ -278,7 +308,7 @@ class PageTest(unittest.TestCase):
                     for command in line.split(" -- ")[0].split("|") if command.strip().startswith("kubectl ")]
         options = output_of("kubectl", "options")
         for command in commands:
-            words = command.removeprefix("kubectl ").removeprefix("-n thinwire ").split()
+            words = re.sub(r"^kubectl (-n \S+ )?", "", command).split()
             verb = words[:3] if words[0] == "create" else words[:1]
             known = re.findall(r"^ +(?:(-\w), )?(--[\w-]+)", output_of("kubectl", *verb, "--help") + options, re.MULTILINE)
             given = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}

@@ -33,6 +33,7 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
   options.fragments = job.task.local.fragments;
   options.state_dir = settings.state_dir;
   options.start_timeout = job.start_timeout;
+  options.wait_for_servers = settings.wait_for_servers;
   options.silence = job.silence;
   if (job.recovery.durability != Durability::kNone) {
     options.server_return = job.recovery.server_return;

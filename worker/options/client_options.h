@@ -18,6 +18,7 @@ struct ClientSettings {
   uint64_t planned_examples = 0;  // examples of all workers in the whole run
   uint64_t planned_steps = 0;     // steps that each worker takes in the whole run
   std::string state_dir;          // path; empty: the worker's state is not saved
+  bool wait_for_servers = false;  // ClientOptions::wait_for_servers
 };
 
 // Returns the options of a worker's client. REQUIRES: job.Validate() found no problem.

@@ -16,6 +16,7 @@ TEST(ClientOptionsTest, TheDefaultsPushAndPullFp32) {
   EXPECT_EQ(options.warmup.density.part, 0);
   EXPECT_EQ(options.warmup.first_part, 0);
   EXPECT_EQ(options.gradient_clip, 0);
+  EXPECT_FALSE(options.wait_for_servers);
   EXPECT_EQ(options.state_dir, "");
 }
 
@@ -29,13 +30,15 @@ TEST(ClientOptionsTest, TheWorkerAndTheLengthOfTheRunArrive) {
                                                   {.worker = WorkerId{2},
                                                    .planned_examples = 1000,
                                                    .planned_steps = 25,
-                                                   .state_dir = "/state"});
+                                                   .state_dir = "/state",
+                                                   .wait_for_servers = true});
   EXPECT_EQ(options.job, "j");
   EXPECT_EQ(options.worker, WorkerId{2});
   EXPECT_EQ(options.worker_count, 4u);
   EXPECT_EQ(options.server_count, 2u);
   EXPECT_EQ(options.shard_size, 8192u);
   EXPECT_EQ(options.start_timeout, absl::Seconds(7));
+  EXPECT_TRUE(options.wait_for_servers);
   EXPECT_EQ(options.silence, absl::Seconds(3));
   EXPECT_EQ(options.planned_examples, 1000u);
   EXPECT_EQ(options.planned_steps, 25u);

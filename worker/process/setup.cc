@@ -110,6 +110,7 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
                .spec = std::move(spec),
                .worker = number,
                .addresses = std::move(addresses),
+               .wait_for_servers = flags.wait_for_servers,
                .credentials = std::move(credentials),
                .bandwidth = bandwidth,
                .delay = delay,

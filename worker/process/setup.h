@@ -24,6 +24,7 @@ struct Setup {
   JobSpec spec;
   std::optional<WorkerId> worker;  // nullopt: server 0 chooses the number (--worker auto)
   std::vector<std::string> addresses;
+  bool wait_for_servers;
   Credentials credentials;
   BandwidthRates bandwidth;
   std::optional<absl::Duration> delay;  // the value of --delay; nullopt: the job file sets it

@@ -108,7 +108,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
       MakeClientOptions(setup.spec, {.worker = *setup.worker,
                                      .planned_examples = examples.example_count() * task.epochs,
                                      .planned_steps = sampler.EpochBegin(task.epochs).value,
-                                     .state_dir = setup.state_dir});
+                                     .state_dir = setup.state_dir,
+                                     .wait_for_servers = setup.wait_for_servers});
   options.config = setup.config;
   options.tracer = tracer;
   options.page = page;

@@ -19,6 +19,11 @@ void AddFlags(CommandFlags command, WorkerFlags& flags) {
   AddInsecure(command, flags.connection,
               "Calls servers on other machines without credentials: everybody on the way can read "
               "and change the model");
+  command
+      .AddSwitch("--wait_for_servers", flags.wait_for_servers,
+                 "Waits without a limit for servers that cannot be reached yet, until the worker "
+                 "has joined. Default: start_timeout_seconds of the job file")
+      .Environment("THINWIRE_WAIT_FOR_SERVERS");
   AddBandwidth(command, flags.bandwidth, "this worker");
   command
       .Add(

@@ -15,6 +15,7 @@ struct WorkerFlags {
   std::string config;
   std::string worker = "0";  // a number, or auto
   ConnectionFlags connection;
+  bool wait_for_servers = false;
   BandwidthFlags bandwidth;
   std::string state_dir;
   std::string delay;  // value of --delay; empty: the job file sets the delay
