@@ -72,7 +72,7 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
         raise Error(f"worker: wrong value (expected a whole number from 0, or auto, got {worker!r})")
     if insecure is None:
         insecure = os.environ.get("THINWIRE_INSECURE", "").lower() in ("1", "true", "yes", "on")
-    own = {
+    own: dict[str, Any] = {
         "addresses": _given(addresses, "THINWIRE_ADDRESSES"),
         "config": _given(config, "THINWIRE_CONFIG"),
         "credentials": _given(credentials, "THINWIRE_CREDENTIALS"),
