@@ -13,7 +13,7 @@ packages=(
   python3-dev python3-absl python3-torch python3-pip python3-yaml prometheus
   openssh-client openssh-server zsh fish mandoc
   python3-jsonschema
-  rclone python3-boto3 python3-flask python3-flask-cors python3-responses python3-xmltodict
+  rclone python3-boto3 python3-flask python3-flask-cors python3-responses python3-xmltodict python3-cryptography
   python3-matplotlib
   mypy
 )

@@ -197,7 +197,9 @@ class MirrorTest(unittest.TestCase):
         no_bucket = self.run_command("checkpoint", "mirror", "s3://none/run", *source)
         self.assertEqual(no_bucket[0], 78)
         self.assertRegex(no_bucket[2], r"^s3://none/run: rclone: .*NoSuchBucket: [^\n]*\n$")
-        no_keys = self.run_command("checkpoint", "mirror", self.url, *source, AWS_SECRET_ACCESS_KEY="", AWS_EC2_METADATA_DISABLED="true")
+        no_keys = self.run_command(
+            "checkpoint", "mirror", self.url, *source, AWS_SECRET_ACCESS_KEY="", AWS_EC2_METADATA_DISABLED="true"
+        )
         self.assertEqual(no_keys[0], 78, no_keys)
         self.assertRegex(no_keys[2], r"^s3://models/[^\n]*: rclone: .*NoCredentialProviders: [^\n]*\n$")
         no_server = self.run_command("checkpoint", "mirror", self.url, *source, RCLONE_S3_ENDPOINT="http://127.0.0.1:1")
