@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 import boto3
 import werkzeug.serving
@@ -47,6 +48,13 @@ class MirrorTest(unittest.TestCase):
             "s3", endpoint_url=cls.endpoint, region_name="us-east-1", aws_access_key_id="key", aws_secret_access_key="secret"
         )
         client.create_bucket(Bucket="models")
+
+    def check_credentials(self, after):
+        """The S3 server accepts all credentials for AFTER requests, and then those of its users only. It has none."""
+        text = {"Content-Type": "text/plain"}
+        request = urllib.request.Request(self.endpoint + "/moto-api/reset-auth", after.encode(), text, method="POST")
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as reply:
+            self.assertEqual(reply.status, 200)
 
     @classmethod
     def tearDownClass(cls):
@@ -141,7 +149,7 @@ class MirrorTest(unittest.TestCase):
 
     def test_a_lost_job_continues_from_the_bucket_with_the_same_bits(self):
         self.write_job("checkpoint")
-        undisturbed = self.train(self.path("undisturbed"))
+        undisturbed = self.train(self.path("undisturbed"), "--straggler", "0:0ms")
         self.assertEqual(undisturbed["steps"], 400)
 
         train = self.start(*self.train_command(self.state))
@@ -155,7 +163,7 @@ class MirrorTest(unittest.TestCase):
         self.assertEqual(self.export("fetched.safetensors"), saved)
         self.run_well("checkpoint", "verify", self.state)
 
-        resumed = self.train(self.state, "--resume")
+        resumed = self.train(self.state, "--resume", "--straggler", "0:0ms")
         self.assertEqual(resumed["resumed_step"], step)
         self.assertEqual(resumed["steps"], 400)
         self.assertEqual(resumed["final_parameters_crc32c"], undisturbed["final_parameters_crc32c"])
@@ -173,7 +181,7 @@ class MirrorTest(unittest.TestCase):
         fetched = self.run_well("checkpoint", "fetch", self.url, "--state_dir", self.state)
         self.assertIn(": fetched 2 servers at step", fetched)
         self.assertIn(", without the event log\n", fetched)
-        resumed = self.train(self.state, "--resume")
+        resumed = self.train(self.state, "--resume", "--straggler", "0:0ms")
         self.assertEqual(resumed["resumed_step"], step)
         self.assertEqual(resumed["steps"], 400)
 
@@ -202,6 +210,12 @@ class MirrorTest(unittest.TestCase):
         )
         self.assertEqual(no_keys[0], 78, no_keys)
         self.assertRegex(no_keys[2], r"^s3://models/[^\n]*: rclone: .*NoCredentialProviders: [^\n]*\n$")
+        self.check_credentials("0")
+        self.addCleanup(self.check_credentials, "inf")
+        wrong_keys = self.run_command("checkpoint", "mirror", self.url, *source)
+        self.assertEqual(wrong_keys[0], 78, wrong_keys)
+        self.assertRegex(wrong_keys[2], r"^s3://models/[^\n]*: rclone: [^\n]*InvalidAccessKeyId: [^\n]*\n$")
+        self.check_credentials("inf")
         no_server = self.run_command("checkpoint", "mirror", self.url, *source, RCLONE_S3_ENDPOINT="http://127.0.0.1:1")
         self.assertEqual(no_server[0], 69)
         self.assertRegex(no_server[2], r"^s3://models/[^\n]*connection refused\)\n$")
