@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
@@ -33,9 +34,9 @@ void AddLine(absl::string_view line, std::string& message) {
   if (HasStamp(line)) {
     line.remove_prefix(kStampLength);
     if (absl::ConsumePrefix(&line, "ERROR : ")) line = absl::StripLeadingAsciiWhitespace(line);
-    message = std::string(line);
+    message.assign(line.data(), line.size());
   } else if (message.empty()) {
-    message = std::string(line);
+    message.assign(line.data(), line.size());
   } else if (absl::StartsWith(line, "caused by: ")) {
     absl::StrAppend(&message, " (", line, ")");
   }
@@ -85,6 +86,10 @@ absl::StatusOr<Bucket> Bucket::Make(const std::string& url, Signals& signals) {
       absl::StrCat("URL: not a bucket (expected s3://BUCKET/PATH, NAME:PATH of rclone's "
                    "configuration or /PATH, got ",
                    Quoted(url), ")"));
+}
+
+absl::Status Bucket::Named(const absl::Status& status, const std::string& folder) const {
+  return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{folder, url_}}));
 }
 
 absl::Status Bucket::Upload(const std::string& folder, const std::vector<std::string>& rules) {

@@ -36,6 +36,9 @@ class Bucket {
   // Returns the stop signal that this process received during a function or a wait, or 0.
   int signal() const { return signal_; }
 
+  // Returns STATUS with the URL in place of the path FOLDER of a local copy.
+  absl::Status Named(const absl::Status& status, const std::string& folder) const;
+
   // Copies files of the local FOLDER to the bucket. Skips files that are there with the same size and
   // time. Keeps the files of the bucket that FOLDER does not have.
   absl::Status Upload(const std::string& folder, const std::vector<std::string>& rules);

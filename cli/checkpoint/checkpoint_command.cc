@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/checkpoint/bucket.h"
+#include "cli/checkpoint/fetch.h"
 #include "cli/checkpoint/mirror.h"
 #include "cli/checkpoint/state_dir.h"
 #include "common/base/status_macros.h"

@@ -1,6 +1,6 @@
 // `thinwire checkpoint`: shows, checks, exports, imports and restores the checkpoints of a state
 // directory, makes and restores those of a running job (checkpoint_calls.h), and mirrors them in a
-// bucket (mirror.h).
+// bucket (mirror.h, fetch.h).
 //
 //   DIR/server-0   DIR/server-1   ...   one folder per server (server/durable/checkpoint.h)
 //

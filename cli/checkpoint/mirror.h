@@ -1,4 +1,4 @@
-// Mirrors the checkpoints of a state directory in a bucket, and fetches them (docs/mirror.md).
+// Mirrors the checkpoints of a state directory in a bucket (docs/mirror.md). fetch.h is the way back.
 //
 //   BUCKET/job.textproto             the job file, if the state directory has one
 //   BUCKET/server-0/checkpoint-.../  the checkpoints of server 0, with the files that they have on disk
@@ -9,15 +9,26 @@
 #ifndef THINWIRE_CLI_CHECKPOINT_MIRROR_H_
 #define THINWIRE_CLI_CHECKPOINT_MIRROR_H_
 
-#include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/checkpoint/bucket.h"
-#include "common/base/ids.h"
+#include "server/durable/files.h"
 
 namespace thinwire {
+
+// The checkpoints from which the servers of a job can continue together.
+struct CommonCheckpoints {
+  std::vector<std::string> names;  // by server number; "" for a server without shards
+  std::string steps;               // "step 40", "steps 38 to 41"
+};
+
+// Returns the newest such checkpoints by the manifests in DIR: those of ChooseCheckpoints (saved_job.h).
+// With an event log, which a mirror lacks, these are the newest ones of each server. Errors: those of
+// ChooseCheckpoints.
+absl::StatusOr<CommonCheckpoints> FindCommonCheckpoints(Files& files, const std::string& dir);
 
 // Copies all complete checkpoints in DIR to BUCKET, also while servers write and remove checkpoints.
 // LATEST follows the files that it names, so an interrupted copy leaves the older checkpoints valid.
@@ -27,17 +38,6 @@ namespace thinwire {
 // FailedPrecondition if BUCKET has checkpoints of another run; Unavailable if another process mirrors
 // DIR; errors of the file system.
 absl::StatusOr<std::string> MirrorState(const std::string& dir, Bucket& bucket, std::ostream& err);
-
-// Copies the folders of all servers, or only that of SERVER, from BUCKET to DIR, and checks every
-// byte. Servers that are started with DIR then continue from the newest checkpoints. With an event
-// log, which BUCKET lacks, these become the only ones, as after RestoreSavedJob (saved_job.h).
-// Returns one line about the result. Prints a warning to ERR for each older checkpoint that is
-// damaged, and leaves it out. Changes nothing in DIR after an error. Errors: those of Bucket; NotFound
-// if BUCKET has no checkpoint; DataLoss, with the file and the cause, if the newest one is damaged;
-// FailedPrecondition if DIR has state, or if the servers have no checkpoints that belong together;
-// errors of the file system.
-absl::StatusOr<std::string> FetchState(const std::string& dir, std::optional<ServerId> server,
-                                       Bucket& bucket, std::ostream& err);
 
 }  // namespace thinwire
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/checkpoint/fetch.h"
 #include "cli/checkpoint/state_dir.h"
 #include "cli/process/temp_dir.h"
 #include "server/durable/checkpoint.h"

@@ -64,11 +64,6 @@ absl::Status MakeEmptyFolder(const std::string& place, const std::string& dir) {
       absl::StrCat(place, ": ", dir, " is not empty (expected an empty folder)"));
 }
 
-// Returns a number of servers: "2 servers".
-std::string ServersText(size_t count) {
-  return absl::StrCat(count, count == 1 ? " server" : " servers");
-}
-
 // Returns the step of JOB, or the range of its shards' steps: "steps 4 to 6".
 std::string StepText(const SavedJob& job) {
   if (job.least_step >= job.largest_step) return absl::StrCat("step ", job.largest_step.value);
@@ -220,6 +215,10 @@ absl::StatusOr<std::vector<ServerId>> ServersIn(Files& files, const std::string&
     return absl::NotFoundError(absl::StrCat(dir, ": no state directory (expected server-0)"));
   }
   return servers;
+}
+
+std::string ServersText(size_t count) {
+  return absl::StrCat(count, count == 1 ? " server" : " servers");
 }
 
 bool KeepsState(const JobConfig& config) {

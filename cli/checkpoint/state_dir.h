@@ -6,6 +6,7 @@
 #ifndef THINWIRE_CLI_CHECKPOINT_STATE_DIR_H_
 #define THINWIRE_CLI_CHECKPOINT_STATE_DIR_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ inline constexpr char kJobFile[] = "job.textproto";
 
 // Returns the servers with a folder in DIR, in ascending order. Errors: NotFound if there is none.
 absl::StatusOr<std::vector<ServerId>> ServersIn(Files& files, const std::string& dir);
+
+// Returns a number of servers: "2 servers".
+std::string ServersText(size_t count);
 
 // Returns whether the servers of CONFIG keep their state on disk.
 bool KeepsState(const JobConfig& config);
