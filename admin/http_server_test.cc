@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/host_name.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -88,6 +89,7 @@ std::string Ask(const HttpServer& server, const std::string& request) {
 TEST(HttpServerTest, AGetReturnsThePage) {
   const auto server = Serve();
   EXPECT_THAT(server->address(), StartsWith("127.0.0.1:"));
+  EXPECT_EQ(server->page(), server->address());
   const std::string answer = Ask(*server, "GET /?x=1 HTTP/1.1\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(answer, HasSubstr("Content-Type: text/html\r\n"));
@@ -95,6 +97,13 @@ TEST(HttpServerTest, AGetReturnsThePage) {
   EXPECT_THAT(answer, HasSubstr("Content-Security-Policy: default-src 'none'"));
   EXPECT_THAT(answer, EndsWith("\r\n\r\n<p>front"));
   EXPECT_THAT(Ask(*server, "GET /sick HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 503 "));
+}
+
+TEST(HttpServerTest, LinksNameTheMachineOfAServerThatListensOnAllAddresses) {
+  const auto server = HttpServer::Start("0.0.0.0:0", {});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string& address = (*server)->address();
+  EXPECT_EQ((*server)->page(), HostName() + address.substr(address.rfind(':')));
 }
 
 TEST(HttpServerTest, AHeadReturnsThePageWithoutItsBody) {

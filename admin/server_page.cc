@@ -221,8 +221,7 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now, 
     absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
   }
   return absl::StrCat(text, html::Facts(facts), with_curves ? CurvesHtml(servers) : "",
-                      LinksHtml(servers, now),
-                      SectionHtml("Workers", WorkerTable(servers, now)),
+                      LinksHtml(servers, now), SectionHtml("Workers", WorkerTable(servers, now)),
                       SectionHtml("Servers", ServerTable(servers, now)), PushesHtml(summary),
                       DurabilityHtml(servers, now), ShardsHtml(servers));
 }

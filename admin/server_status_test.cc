@@ -138,6 +138,9 @@ void AddProgress(StatusReply& reply) {
     progress.set_examples(worker == 0 ? 500 : 700);
     progress.set_seconds(10);
     progress.set_loss(worker == 0 ? 1.5 : 0.5);
+    progress.set_push("fp8_e5m2");
+    progress.set_pull("bf16");
+    if (worker == 1) progress.set_page("b:9100");
   }
   ModelTest& test = *(*reply.mutable_progress())[1].mutable_test();
   test.set_step(40);
@@ -150,8 +153,10 @@ TEST(JobSummaryTest, TheTrainingIsWhatTheWorkersTellTheLead) {
     StatusReply lead = ReplyAt(step);
     AddProgress(lead);
     const absl::Time now = kStart + absl::Seconds(static_cast<double>(step) / 4);
+    StatusReply other = ReplyAt(step);
+    other.set_page("b\"<:9101");
     servers[0].Add(lead, now);
-    servers[1].Add(ReplyAt(step), now);
+    servers[1].Add(other, now);
   }
   const absl::Time now = kStart + absl::Seconds(10);
   const JobSummary summary = SummaryOf(servers, now);
@@ -169,6 +174,9 @@ TEST(JobSummaryTest, TheTrainingIsWhatTheWorkersTellTheLead) {
   EXPECT_THAT(page, HasSubstr("<dt>time left</dt><dd>8m10s</dd>"));
   EXPECT_THAT(page, HasSubstr("mean training loss of the workers: 1 now"));
   EXPECT_THAT(page, HasSubstr("<td>50</td><td>1.5</td>"));
+  EXPECT_THAT(page, HasSubstr("<dt>codecs</dt><dd>push fp8_e5m2; pull bf16</dd>"));
+  EXPECT_THAT(page, HasSubstr("<p>Pages: <a href=\"http://b&quot;&lt;:9101/\">server 1</a> "
+                              "<a href=\"http://b:9100/\">worker 1</a></p>"));
   StatusReply last = ReplyAt(2000);
   AddProgress(last);
   for (WorkerStatus& worker : *last.mutable_workers()) {
@@ -188,6 +196,8 @@ TEST(JobSummaryTest, TheTrainingIsWhatTheWorkersTellTheLead) {
   EXPECT_EQ(json["planned_steps"], 2000);
   EXPECT_EQ(json["seconds_left"], 490);
   EXPECT_EQ(json["loss"], 1);
+  EXPECT_EQ(json["push_codecs"], nlohmann::ordered_json({"fp8_e5m2"}));
+  EXPECT_EQ(json["pull_codec"], "bf16");
 }
 
 TEST(JobSummaryTest, APlainClientStatesNoTraining) {
@@ -198,6 +208,8 @@ TEST(JobSummaryTest, APlainClientStatesNoTraining) {
   EXPECT_EQ(SpeedText(summary.training), "-");
   EXPECT_EQ(TimeLeftText(summary.training), "-");
   EXPECT_EQ(TestText(summary.training.test), "-");
+  EXPECT_EQ(CodecsText(summary.training), "-");
+  EXPECT_THAT(ServersHtml(servers, now), Not(HasSubstr("Pages:")));
   EXPECT_TRUE(ServersJson(servers, now)["summary"]["loss"].is_null());
   EXPECT_THAT(ServersHtml(servers, now), Not(HasSubstr("examples/s")));
 }

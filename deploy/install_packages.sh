@@ -13,11 +13,12 @@ packages=(
   python3-dev python3-absl python3-torch python3-pip python3-yaml prometheus
   openssh-client openssh-server openssl zsh fish mandoc
   python3-jsonschema
+  rclone python3-boto3 python3-flask python3-flask-cors python3-responses python3-xmltodict python3-cryptography
   python3-matplotlib
   mypy
 )
 # Python packages that Debian does not have. The Python package needs nanobind; only tests need the others.
-python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0 tensorboard==2.18.0 nanobind==3.1.0)
+python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0 tensorboard==2.18.0 nanobind==3.1.0 moto==4.1.15)
 
 installed() { dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 

@@ -1,10 +1,13 @@
 #include "cli/checkpoint/checkpoint_command.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -13,10 +16,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "cli/checkpoint/bucket.h"
+#include "cli/checkpoint/fetch.h"
+#include "cli/checkpoint/mirror.h"
 #include "cli/checkpoint/state_dir.h"
 #include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
@@ -29,6 +36,7 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/reshard.h"
 #include "server/durable/saved_job.h"
+#include "server/durable/state_folder.h"
 #include "server/durable/test_result.h"
 
 namespace thinwire {
@@ -43,59 +51,39 @@ constexpr char kExamples[] =
     "  thinwire checkpoint now --addresses a:7000,b:7000\n"
     "  thinwire checkpoint restore --addresses a:7000,b:7000 --step 400\n"
     "  thinwire checkpoint import --config job.textproto --from model.safetensors --state_dir "
-    "state";
-
-constexpr char kServerPrefix[] = "server-";
-
-std::string ServerFolder(const std::string& dir, uint32_t server) {
-  return absl::StrCat(dir, "/", kServerPrefix, server);
-}
-
-// Returns the numbers of the servers with a folder in DIR, in ascending order. Errors: NotFound if
-// there is none.
-absl::StatusOr<std::vector<uint32_t>> ServersOf(Files& files, const std::string& dir) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(dir));
-  std::vector<uint32_t> servers;
-  for (const std::string& name : names) {
-    uint32_t server = 0;
-    const size_t digits = std::min(name.size(), sizeof(kServerPrefix) - 1);
-    if (!absl::SimpleAtoi(name.substr(digits), &server)) continue;
-    if (name == absl::StrCat(kServerPrefix, server)) servers.push_back(server);
-  }
-  std::ranges::sort(servers);
-  if (servers.empty()) {
-    return absl::NotFoundError(absl::StrCat(dir, ": no state directory (expected server-0)"));
-  }
-  return servers;
-}
+    "state\n"
+    "  thinwire checkpoint mirror s3://bucket/run7 --state_dir state --every 300\n"
+    "  thinwire checkpoint fetch s3://bucket/run7 --state_dir state";
 
 ExitCode Report(const absl::Status& status, std::ostream& err) {
   if (!status.ok()) err << status.message() << std::endl;
+  // A full disk.
+  if (absl::IsResourceExhausted(status)) return ExitCode::kIo;
   return ExitCodeOf(status);
 }
 
 // Returns whether SERVER is one of the job in DIR that has no shards. With durability: log, such a
 // server has no checkpoint.
-bool HasNoShards(Files& files, const std::string& dir, uint32_t server) {
-  const std::string first = ServerFolder(dir, 0);
+bool HasNoShards(Files& files, const std::string& dir, ServerId server) {
+  const std::string first = StateFolderPath(dir, ServerId{0});
   const absl::StatusOr<std::string> name = NewestCheckpoint(files, first);
   if (!name.ok()) return false;
   const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, first, *name);
   if (!manifest.ok()) return false;
   const absl::StatusOr<Partition> partition = PartitionOfJoin(manifest->join());
-  return partition.ok() && server < partition->server_count() &&
-         partition->ShardsOf(ServerId{server}).empty();
+  return partition.ok() && server.value < partition->server_count() &&
+         partition->ShardsOf(server).empty();
 }
 
 // Calls SHOW(folder) with the folder of each server in DIR. Reports all errors, and returns the
 // exit code of the last one.
 template <typename Show>
 ExitCode ForEachServer(Files& files, const std::string& dir, std::ostream& err, const Show& show) {
-  const absl::StatusOr<std::vector<uint32_t>> servers = ServersOf(files, dir);
+  const absl::StatusOr<std::vector<ServerId>> servers = ServersIn(files, dir);
   if (!servers.ok()) return Report(servers.status(), err);
   ExitCode code = ExitCode::kOk;
-  for (const uint32_t server : *servers) {
-    const absl::Status status = show(ServerFolder(dir, server));
+  for (const ServerId server : *servers) {
+    const absl::Status status = show(StateFolderPath(dir, server));
     if (absl::IsNotFound(status) && HasNoShards(files, dir, server)) continue;
     if (!status.ok()) code = Report(status, err);
   }
@@ -266,15 +254,16 @@ absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir,
   const auto step = options.step.has_value() ? std::optional(Step{*options.step}) : std::nullopt;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ChooseCheckpoints(files, dir, step));
   ASSIGN_OR_RETURN(const CheckpointManifest first,
-                   ReadManifest(files, ServerFolder(dir, 0), names[0]));
-  ASSIGN_OR_RETURN(const Partition partition, PartitionOf(first.join(), ServerFolder(dir, 0)));
+                   ReadManifest(files, StateFolderPath(dir, ServerId{0}), names[0]));
+  ASSIGN_OR_RETURN(const Partition partition,
+                   PartitionOf(first.join(), StateFolderPath(dir, ServerId{0})));
   Model model = {.shapes = partition.tensors()};
   for (const TensorShape& shape : model.shapes) {
     model.tensors.emplace_back(shape.value_count() * sizeof(float));
   }
   for (uint32_t server = 0; server < names.size(); ++server) {
     if (names[server].empty()) continue;
-    const std::string folder = ServerFolder(dir, server);
+    const std::string folder = StateFolderPath(dir, ServerId{server});
     ASSIGN_OR_RETURN(const Checkpoint checkpoint,
                      ReadNamedCheckpoint(files, folder, names[server]));
     if (checkpoint.run.run.value != first.run() || checkpoint.server != ServerId{server}) {
@@ -302,11 +291,53 @@ absl::Status WriteModel(const Model& model, const std::string& file) {
   return output.Commit();
 }
 
+// Mirrors the state of COMMAND once, or again and again until a stop signal. The times are multiples
+// of the interval, so that the mirrors of all machines take checkpoints of the same time.
+absl::Status Mirror(const CheckpointCommand& command, Bucket& bucket, std::ostream& out,
+                    std::ostream& err) {
+  for (;;) {
+    const absl::StatusOr<std::string> line = MirrorState(command.dir, bucket, err);
+    if (line.ok()) out << *line << std::endl;
+    if (command.every == 0 || bucket.signal() != 0) return line.status();
+    // The cause may be over next time, and no machine should mirror less than the others.
+    if (!line.ok()) Report(line.status(), err);
+    const absl::Duration every = absl::Seconds(command.every);
+    const absl::Time next =
+        absl::UnixEpoch() + (absl::Floor(absl::Now() - absl::UnixEpoch(), every) + every);
+    for (absl::Time now; (now = absl::Now()) < next;) {
+      RETURN_IF_ERROR(bucket.WaitFor(next - now));
+    }
+  }
+}
+
+// Runs `mirror` and `fetch`.
+ExitCode RunBucketCommand(const CheckpointCommand& command, std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<std::unique_ptr<Signals>> signals = Signals::Block();
+  if (!signals.ok()) return Report(signals.status(), err);
+  absl::StatusOr<Bucket> bucket = Bucket::Make(command.url, **signals);
+  if (!bucket.ok()) return Report(bucket.status(), err);
+  absl::Status status;
+  if (IsParsed(*command.mirror)) {
+    status = Mirror(command, *bucket, out, err);
+  } else {
+    const auto server =
+        command.server.has_value() ? std::optional(ServerId{*command.server}) : std::nullopt;
+    const absl::StatusOr<std::string> line = FetchState(command.dir, server, *bucket, err);
+    if (line.ok()) out << *line << std::endl;
+    status = line.status();
+  }
+  const ExitCode code = Report(status, err);
+  if (bucket->signal() == 0) return code;
+  return bucket->signal() == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
+}
+
 }  // namespace
 
 CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   CLI::App* checkpoint = CommandFlags(app).AddSubcommand(
-      "checkpoint", "Makes, shows, checks, exports, imports and restores the checkpoints of a job");
+      "checkpoint",
+      "Makes, shows, checks, exports, imports, restores, mirrors and fetches the checkpoints of a "
+      "job");
   CommandFlags flags(*checkpoint);
   flags.RequireSubcommand();
   flags.Footer(kExamples);
@@ -360,6 +391,32 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
            "most this step")
       .Type("STEP")
       .Required();
+  command.mirror = flags.AddSubcommand(
+      "mirror", "Copies the checkpoints of a state directory to a bucket, with the program rclone");
+  CommandFlags mirror(*command.mirror);
+  constexpr char kUrl[] =
+      "The bucket: s3://BUCKET/PATH, NAME:PATH of rclone's configuration, or /PATH";
+  mirror.Add("URL", command.url, kUrl).Required();
+  mirror.Add("--state_dir", command.dir, "The state directory of the servers of this machine")
+      .Type("DIR")
+      .Required();
+  mirror
+      .Add("--every", command.every,
+           "Goes on until a signal, and copies at every multiple of this time, so that the mirrors "
+           "of all machines copy at the same time. Default: copies once")
+      .Type("SECONDS")
+      .Between(1.0, 86400.0);
+  command.fetch = flags.AddSubcommand(
+      "fetch", "Makes a state directory from the checkpoints in a bucket, and checks them");
+  CommandFlags fetch(*command.fetch);
+  fetch.Add("URL", command.url, kUrl).Required();
+  fetch.Add("--state_dir", command.dir, "The folder, which must not have the state of a job")
+      .Type("DIR")
+      .Required();
+  fetch
+      .Add("--server", command.server,
+           "Fetches only the folder of this server. Default: those of all servers")
+      .Type("NUMBER");
   return checkpoint;
 }
 
@@ -371,6 +428,9 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
   if (IsParsed(*command.verify)) return VerifyCheckpoints(files, dir, out, err);
   if (IsParsed(*command.export_model)) {
     return ExportCheckpoint(files, dir, command.out, command.exported, out, err);
+  }
+  if (IsParsed(*command.mirror) || IsParsed(*command.fetch)) {
+    return RunBucketCommand(command, out, err);
   }
   if (IsParsed(*command.now)) return SaveCheckpointNow(command.calls, out, err);
   if (IsParsed(*command.restore)) {

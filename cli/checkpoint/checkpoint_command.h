@@ -1,5 +1,6 @@
 // `thinwire checkpoint`: shows, checks, exports, imports and restores the checkpoints of a state
-// directory, and makes and restores those of a running job (checkpoint_calls.h).
+// directory, makes and restores those of a running job (checkpoint_calls.h), and mirrors them in a
+// bucket (mirror.h, fetch.h).
 //
 //   DIR/server-0   DIR/server-1   ...   one folder per server (server/durable/checkpoint.h)
 //
@@ -38,13 +39,18 @@ struct CheckpointCommand {
   CLI::App* import_state = nullptr;
   CLI::App* restore = nullptr;
   CLI::App* now = nullptr;
+  CLI::App* mirror = nullptr;
+  CLI::App* fetch = nullptr;
   std::string dir;
-  std::string out;          // of export
-  ExportOptions exported;   // of export
-  std::string config_file;  // of import
-  std::string source;       // of import
-  uint64_t step = 0;        // of restore
-  CheckpointCalls calls;    // of now, and of restore without `dir`
+  std::string out;                 // of export
+  ExportOptions exported;          // of export
+  std::string config_file;         // of import
+  std::string source;              // of import
+  uint64_t step = 0;               // of restore
+  CheckpointCalls calls;           // of now, and of restore without `dir`
+  std::string url;                 // of mirror and fetch
+  double every = 0;                // seconds, of mirror; 0: once
+  std::optional<uint32_t> server;  // of fetch; nullopt: all servers
 };
 
 // Adds the command with its flags to APP. COMMAND must outlive APP.

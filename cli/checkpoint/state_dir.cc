@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
 #include "common/files/safetensors.h"
@@ -36,9 +38,6 @@
 
 namespace thinwire {
 namespace {
-
-// The file in a state directory that marks it as the folder of a run.
-constexpr char kJobFile[] = "job.textproto";
 
 // The numbers of training examples of the built-in datasets.
 constexpr uint64_t kFashionMnistExamples = 60000;
@@ -63,11 +62,6 @@ absl::Status MakeEmptyFolder(const std::string& place, const std::string& dir) {
   if (empty) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(place, ": ", dir, " is not empty (expected an empty folder)"));
-}
-
-// Returns a number of servers: "2 servers".
-std::string ServersText(size_t count) {
-  return absl::StrCat(count, count == 1 ? " server" : " servers");
 }
 
 // Returns the step of JOB, or the range of its shards' steps: "steps 4 to 6".
@@ -207,6 +201,25 @@ bool HasSavedState(Files& files, const std::string& dir, const JobConfig& job) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<ServerId>> ServersIn(Files& files, const std::string& dir) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(dir));
+  std::vector<ServerId> servers;
+  for (const std::string& name : names) {
+    uint32_t number = 0;
+    if (!absl::SimpleAtoi(absl::StripPrefix(name, "server-"), &number)) continue;
+    if (name == absl::StrCat("server-", number)) servers.push_back(ServerId{number});
+  }
+  std::ranges::sort(servers);
+  if (servers.empty()) {
+    return absl::NotFoundError(absl::StrCat(dir, ": no state directory (expected server-0)"));
+  }
+  return servers;
+}
+
+std::string ServersText(size_t count) {
+  return absl::StrCat(count, count == 1 ? " server" : " servers");
+}
 
 bool KeepsState(const JobConfig& config) {
   return config.recovery().durability() != Recovery::Durability::none;

@@ -6,14 +6,26 @@
 #ifndef THINWIRE_CLI_CHECKPOINT_STATE_DIR_H_
 #define THINWIRE_CLI_CHECKPOINT_STATE_DIR_H_
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 #include "proto/job.pb.h"
 #include "server/durable/files.h"
 
 namespace thinwire {
+
+// The name of the job file.
+inline constexpr char kJobFile[] = "job.textproto";
+
+// Returns the servers with a folder in DIR, in ascending order. Errors: NotFound if there is none.
+absl::StatusOr<std::vector<ServerId>> ServersIn(Files& files, const std::string& dir);
+
+// Returns a number of servers: "2 servers".
+std::string ServersText(size_t count);
 
 // Returns whether the servers of CONFIG keep their state on disk.
 bool KeepsState(const JobConfig& config);

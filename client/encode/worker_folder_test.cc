@@ -50,6 +50,16 @@ TEST_F(WorkerFolderTest, TheFolderIsCreatedWithItsParents) {
   EXPECT_EQ(folder_.PathOf(Step{40}), dir_ + "/worker-3/residuals-40");
 }
 
+TEST_F(WorkerFolderTest, TheNumbersOfTheFoldersAreFound) {
+  EXPECT_THAT(WorkerFolder::NumbersIn(dir_), ElementsAre(3));
+  for (const char* name : {"worker-12", "worker-0", "worker-", "worker-x", "server-1", "other"}) {
+    std::filesystem::create_directory(dir_ + "/" + name);
+  }
+  EXPECT_THAT(WorkerFolder::NumbersIn(dir_), ElementsAre(0, 3, 12));
+  EXPECT_THAT(WorkerFolder::NumbersIn(dir_ + "/absent"), IsEmpty());
+  EXPECT_THAT(WorkerFolder::NumbersIn(""), IsEmpty());
+}
+
 TEST_F(WorkerFolderTest, StepsAreSortedByNumberAndOtherFilesAreIgnored) {
   EXPECT_THAT(*folder_.Steps(), IsEmpty());
   Write({"residuals-9", "residuals-100", "residuals-10", "residuals-11.loss_scale",

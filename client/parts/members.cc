@@ -10,8 +10,8 @@
 #include "client/exchange/job_news.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/worker_news.h"
-#include "proto/job.pb.h"
 #include "common/base/status_macros.h"
+#include "proto/job.pb.h"
 
 namespace thinwire::client {
 

@@ -16,12 +16,10 @@
 namespace thinwire::client {
 
 struct NumberClaim {
-  std::string lead;            // host:port of server 0
-  std::vector<uint32_t> kept;  // the numbers whose state this process has on its disk
-  // As in ClientOptions: how long the lead is called again if it cannot be reached, and how long if
-  // it has no free number, because the lease of a lost process may end meanwhile.
-  absl::Duration start_timeout;
-  absl::Duration lease;
+  std::string lead;              // host:port of server 0
+  std::vector<uint32_t> kept;    // the numbers whose state this process has on its disk
+  absl::Duration start_timeout;  // how long the lead is called again if it cannot be reached
+  absl::Duration lease;  // the same if it has no free number: a lost process may have one that long
 };
 
 // Returns the number of the certificate in CREDENTIALS, if it has one, and else a number that the

@@ -52,6 +52,9 @@ TEST(IdentityTest, OnlyAWorkerMayLeaveItsNumberOpen) {
   EXPECT_FALSE((Identity{Role::kWorker, "train", 4}).Fits(worker3));
   EXPECT_FALSE((Identity{Role::kWorker, "other", 3}).Fits(worker3));
   EXPECT_FALSE((Identity{Role::kServer, "train", 3}).Fits(worker3));
+  const Identity any_worker{Role::kWorker, "train", {}};
+  EXPECT_TRUE(worker3.Fits(any_worker));
+  EXPECT_FALSE((Identity{Role::kServer, "train", 3}).Fits(any_worker));
 }
 
 }  // namespace

@@ -716,6 +716,19 @@ class MistakesTest(unittest.TestCase):
         with self.expect("worker: out of range"):
             tw.DistributedOptimizer(small_model())
 
+    def test_the_lead_chooses_the_number(self):
+        with self.expect("worker: auto needs the addresses of running servers"):
+            tw.init(worker="auto", addresses="")
+        with jobs.Servers(servers=1, workers=2) as servers:
+            tw.init(worker="auto", addresses=servers.addresses)
+            self.assertEqual(thinwire.rank(), 0)
+            os.environ["THINWIRE_WORKER"] = "auto"
+            tw.init(addresses=servers.addresses)
+            os.environ["THINWIRE_WORKER"] = "0"
+            self.assertEqual(thinwire.rank(), 1)
+            with self.expect("worker: all numbers are in use", thinwire.RefusedError):
+                tw.init(worker="auto", addresses=servers.addresses)
+
     def test_models(self):
         tw.init(worker=0, addresses="127.0.0.1:9")
         for model, text in (

@@ -78,9 +78,12 @@ ExitCode RunEvaluate(const WorkerFlags& flags, const FieldFlags& field_flags) {
 // Asks the lead for a worker number. Errors: those of ClaimNumber.
 absl::StatusOr<WorkerId> AskForNumber(const Setup& setup, Clock& clock,
                                       const Termination& termination) {
+  LOG(INFO) << "asks server 0 (" << setup.addresses.front() << ") for a worker number";
+  const absl::Duration timeout =
+      setup.wait_for_servers ? absl::InfiniteDuration() : setup.spec.start_timeout;
   return client::ClaimNumber({.lead = setup.addresses.front(),
                               .kept = client::WorkerFolder::NumbersIn(setup.state_dir),
-                              .start_timeout = setup.spec.start_timeout,
+                              .start_timeout = timeout,
                               .lease = setup.spec.lease},
                              setup.credentials, clock,
                              [&](absl::Duration time) { return !termination.WaitFor(time); });
