@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/host_name.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/host_name.h"
 
 namespace thinwire {
 namespace {
