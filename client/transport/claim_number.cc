@@ -4,6 +4,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <chrono>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -22,7 +23,7 @@ absl::StatusOr<WorkerId> Ask(Control::Stub& lead, const NumberClaim& claim) {
   ClaimNumberRequest request;
   request.mutable_kept()->Assign(claim.kept.begin(), claim.kept.end());
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(kCallTimeout));
   ClaimNumberReply reply;
   const grpc::Status status = lead.ClaimNumber(&context, request, &reply);
   if (status.ok()) return WorkerId{reply.worker()};

@@ -85,7 +85,7 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
                         f"(expected these, got addresses {own['addresses']!r} and {processes} processes)")
         worker = _client.claim_number(**own)
     _process = Process(
-        worker=worker,
+        worker=int(worker),
         uplink=_given(uplink, "THINWIRE_UPLINK"),
         downlink=_given(downlink, "THINWIRE_DOWNLINK"),
         processes=processes,

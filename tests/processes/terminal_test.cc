@@ -114,7 +114,7 @@ TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
       "error: command: unknown (expected train, launch, evaluate, scale, mode, status, drain, "
       "doctor, "
       "config, "
-      "checkpoint, certs, trace, experiment, completion or help, got "
+      "checkpoint, certs, k8s, trace, experiment, completion or help, got "
       "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :

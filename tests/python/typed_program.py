@@ -54,7 +54,7 @@ def train_arrays() -> float:
 
 
 def mistakes(model: torch.nn.Module) -> None:
-    tw.init(worker="0")  # type: ignore[arg-type]
+    tw.init(worker=0.5)  # type: ignore[arg-type]
     tw.ElasticSampler(3, batch_size=8)  # type: ignore[arg-type]
     tw.DistributedOptimizer(model, learning_rate=0.1, steps="100")  # type: ignore[arg-type]
     tw.DistributedOptimizer(model, overlap="layers")  # type: ignore[arg-type]

@@ -44,29 +44,32 @@ bool JoinQueue::TryAnswer(const JoinCall& call) {
   if (!assigned.ok()) {
     call.done(assigned.status());
   } else if (assigned->has_value()) {
-    Announce(call, **assigned, /*replaces=*/before.incarnation != Incarnation{});
+    Announce(call, **assigned, before);
   } else {
     return false;
   }
   return true;
 }
 
-void JoinQueue::DealAnew(WorkerId worker) {
+void JoinQueue::DealAnew(WorkerId worker, bool expired) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   const Step next = model->next(worker);
-  // By round, the other workers may have finished one step more.
-  const uint64_t ahead_count = state_.rule.rule().fold == Fold::kRound ? 1 : 0;
+  // By round, the others wait for the lost process until its lease ends, and have finished at most
+  // one step more. Afterwards they go on, also until the new process has joined the shards.
+  const uint64_t ahead_count = state_.rule.rule().fold == Fold::kRound && !expired ? 1 : 0;
   if (model->largest_next() > next + ahead_count) state_.dealer.Replace(worker, next);
 }
 
-void JoinQueue::Announce(const JoinCall& call, Incarnation incarnation, bool replaces) {
+void JoinQueue::Announce(const JoinCall& call, Incarnation incarnation, const Member& before) {
   admission_.Announce(call.worker(), incarnation, clock_.Now(),
-                      [this, call, incarnation, replaces](absl::Status admitted) {
+                      [this, call, incarnation, before](absl::Status admitted) {
                         if (call.abandoned()) admitted = Abandoned();
                         if (admitted.ok()) {
                           state_.membership.Renew(call.worker(), incarnation, clock_.Now());
                           // Now and not before: the other workers have gone on meanwhile.
-                          if (replaces) DealAnew(call.worker());
+                          if (before.incarnation != Incarnation{}) {
+                            DealAnew(call.worker(), before.expired);
+                          }
                           return admit_(call, incarnation);
                         }
                         // Frees the number. Fails if a newer process has taken it already.

@@ -61,12 +61,12 @@ class JoinQueue final : public Protocol {
  private:
   // Returns whether CALL need not wait any more.
   bool TryAnswer(const JoinCall& call);
-  // Announces the new process to the other servers, then admits it. REPLACES: the worker has had an
-  // earlier process.
-  void Announce(const JoinCall& call, Incarnation incarnation, bool replaces);
-  // A new process has replaced the lost process of WORKER. If it begins some steps later, the
-  // examples of these steps are dealt anew.
-  void DealAnew(WorkerId worker);
+  // Announces the new process to the other servers, then admits it. BEFORE: the worker before the
+  // new process.
+  void Announce(const JoinCall& call, Incarnation incarnation, const Member& before);
+  // A new process has replaced the lost process of WORKER, whose lease had EXPIRED. If it begins
+  // some steps later, the examples of these steps are dealt anew.
+  void DealAnew(WorkerId worker, bool expired);
 
   JobState& state_;
   AdmissionLead& admission_;
