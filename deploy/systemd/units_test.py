@@ -28,6 +28,15 @@ def help_of(program):
     return subprocess.run([PROGRAMS[program], "--help"], capture_output=True, text=True, check=True).stdout
 
 
+def environment_of(program, instance, files):
+    """The environment that systemd makes for an instance. FILES are the variables of files by path. A file wins over the unit."""
+    text = unit_text(program).replace("%i", instance)
+    environment = dict(re.findall(r"^Environment=(\w+)=(.*)$", text, re.MULTILINE))
+    for optional, path in re.findall(r"^EnvironmentFile=(-?)(.*)$", text, re.MULTILINE):
+        environment.update(files.get(path, {}) if optional else files[path])
+    return environment
+
+
 class UnitsTest(unittest.TestCase):
     def analyze(self, program, text, *command):
         """Runs systemd-analyze COMMAND on a unit with TEXT. Returns its exit code and its output."""
@@ -64,6 +73,17 @@ class UnitsTest(unittest.TestCase):
             self.assertGreater(len(variables), 4)
             for variable in variables:
                 self.assertIn(variable.lower(), flags, f"{program}.env")
+
+    def test_an_instance_may_have_a_file_of_its_own(self):
+        for program in PROGRAMS:
+            number = f"THINWIRE_{program.upper()}"
+            files = {f"/etc/thinwire/{program}.env": {"THINWIRE_CONFIG": "job"},
+                     f"/etc/thinwire/{program}-exp1.env": {"THINWIRE_CONFIG": "other", number: "0"}}
+            self.assertIn(f"ExecStart={PROGRAMS[program]}\n", unit_text(program))
+            self.assertEqual(environment_of(program, "3", files), {
+                number: "3", "THINWIRE_CONFIG": "job", "THINWIRE_CREDENTIALS": f"/etc/thinwire/{program}-3"})
+            self.assertEqual(environment_of(program, "exp1", files), {
+                number: "0", "THINWIRE_CONFIG": "other", "THINWIRE_CREDENTIALS": f"/etc/thinwire/{program}-exp1"})
 
     def test_restarts_follow_the_documented_exit_codes(self):
         page = pathlib.Path("docs/configuration.md").read_text()

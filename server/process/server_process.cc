@@ -29,6 +29,7 @@
 #include "common/time/stop_limit.h"
 #include "common/time/trace.h"
 #include "common/time/watchdog.h"
+#include "common/tls/credentials_watch.h"
 #include "common/tls/worker_token.h"
 #include "server/admin/job_watch.h"
 #include "server/admin/remote_status.h"
@@ -123,10 +124,12 @@ class ServerProcess {
   std::string address_;  // the one to listen on; after the first start with its port
   std::optional<Watchdog> watchdog_;
   JobThreads threads_;
+  std::optional<CredentialsLog> credentials_log_;
 };
 
 absl::Status ServerProcess::Open() {
   const ServerFlags& flags = setup_.flags;
+  credentials_log_.emplace(flags.connection.credentials, threads_.executors().threads, unix_clock_);
   if (!flags.trace.empty()) {
     if (const absl::Status status = CheckReplaceable(flags.trace); !status.ok()) {
       return absl::Status(status.code(), absl::StrCat("--trace: ", status.message()));

@@ -341,6 +341,9 @@ TEST_F(SecurityTest, Promise9RotationUnderLoadCostsNoStepAndNoConnection) {
   for (int rotation = 0; rotation < 2; ++rotation) {
     ReplaceAll(authority_, authorities);
     ASSERT_NO_FATAL_FAILURE(WaitForNewCertificates(authority_, authorities));
+    for (const char* name : {"server0", "worker0"}) {
+      EXPECT_TRUE(daemons_.WaitForLog(name, "/cert.pem: read again, valid until"));
+    }
   }
   EXPECT_EQ(ExpectDone(), 0);
 }

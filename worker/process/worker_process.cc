@@ -19,6 +19,7 @@
 #include "common/files/atomic_file.h"
 #include "common/spec/job_spec.h"
 #include "common/time/trace.h"
+#include "common/tls/credentials_watch.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/worker_event.pb.h"
@@ -165,6 +166,7 @@ ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
     LOG(INFO) << "this process is worker " << *number;
     setup->worker = *number;
   }
+  const CredentialsLog credentials_log(flags.connection.credentials, threads, unix_clock);
   Records records;
   if (const absl::Status started = StartRecords(flags, *setup, clock, unix_clock, records);
       !started.ok()) {
