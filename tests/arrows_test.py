@@ -114,6 +114,7 @@ HEAVY_HEADERS = {
         "client/transport/grpc_transport.cc",
         "proto/grpc_bytes.cc",
         "proto/grpc_credentials.cc",
+        "proto/pending_calls.cc",
         "server/admin/remote_status.cc",
         "server/rpc/grpc_access.cc",
         "server/rpc/grpc_peers.cc",

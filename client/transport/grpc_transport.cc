@@ -171,7 +171,7 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
               uint64_t most_bytes, absl::Duration timeout, Done<std::vector<MastersChunk>> done)
       : transport_(transport), done_(std::move(done)), request_(request), size_(most_bytes) {
     SetTimeout(context_, timeout);
-    transport_.BeginCall(&context_);
+    transport_.BeginCall(context_);
     transport_.servers_[server.value]->masters->async()->Masters(&context_, &request_, this);
     StartRead(&chunk_);
     StartCall();
@@ -200,7 +200,7 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
 
   void OnDone(const grpc::Status& status) override {
     GrpcTransport& transport = transport_;
-    transport.EndCall(&context_);
+    transport.calls_.End(context_);
     if (!size_status_.ok()) {
       done_(size_status_);
     } else if (status.ok()) {
@@ -209,7 +209,7 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
       done_(FromGrpc(status));
     }
     delete this;  // releases the context's reference to the channel
-    transport.ReleaseCall();
+    transport.calls_.Release();
   }
 
   GrpcTransport& transport_;
@@ -238,11 +238,8 @@ GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentia
 }
 
 GrpcTransport::~GrpcTransport() {
-  absl::MutexLock lock(&mu_);
-  for (grpc::ClientContext* context : cancellable_) context->TryCancel();
   if (bandwidth_.down != nullptr) bandwidth_.down->Lift();
-  mu_.Await(absl::Condition(
-      +[](int* count) { return *count == 0; }, &pending_call_count_));
+  calls_.Finish();
 }
 
 std::string GrpcTransport::NameOf(ServerId server) const {
@@ -291,11 +288,12 @@ void GrpcTransport::Masters(ServerId server, const MastersRequest& request, uint
   new MastersCall(*this, server, request, most_bytes, timeout, std::move(done));
 }
 
-void GrpcTransport::BeginCall(grpc::ClientContext* context) {
-  absl::MutexLock lock(&mu_);
-  if (!token_.empty()) context->AddMetadata(kTokenMetadata, token_);
-  cancellable_.insert(context);
-  ++pending_call_count_;
+void GrpcTransport::BeginCall(grpc::ClientContext& context) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!token_.empty()) context.AddMetadata(kTokenMetadata, token_);
+  }
+  calls_.Begin(context);
 }
 
 template <typename Reply>
@@ -303,16 +301,6 @@ void GrpcTransport::TakeToken(const absl::StatusOr<Reply>& reply) {
   if (!reply.ok() || reply->token().empty()) return;
   absl::MutexLock lock(&mu_);
   token_ = reply->token();
-}
-
-void GrpcTransport::EndCall(grpc::ClientContext* context) {
-  absl::MutexLock lock(&mu_);
-  cancellable_.erase(context);
-}
-
-void GrpcTransport::ReleaseCall() {
-  absl::MutexLock lock(&mu_);
-  --pending_call_count_;
 }
 
 template <typename Request, typename Reply, typename Start>
@@ -327,17 +315,17 @@ void GrpcTransport::Call(ServerId server, Start start, const Request& request,
   grpc::ClientContext* const context = &call->context;
   call->request = request;
   SetTimeout(*context, timeout);
-  BeginCall(context);
+  BeginCall(*context);
   start(*servers_[server.value]->control->async(), context, &call->request, &call->reply,
         [this, call, done = std::move(done)](const grpc::Status& status) mutable {
-          EndCall(&call->context);
+          calls_.End(call->context);
           if (status.ok()) {
             done(std::move(call->reply));
           } else {
             done(FromGrpc(status));
           }
-          call.reset();  // releases the context's reference to the channel
-          ReleaseCall();
+          call.reset();
+          calls_.Release();
         });
 }
 

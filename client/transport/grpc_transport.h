@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -32,6 +31,7 @@
 #include "common/time/bandwidth_limit.h"
 #include "proto/control.pb.h"
 #include "proto/grpc_credentials.h"
+#include "proto/pending_calls.h"
 
 namespace grpc {
 class ClientContext;
@@ -71,14 +71,11 @@ class GrpcTransport final : public Transport {
   void Call(ServerId server, Start start, const Request& request, absl::Duration timeout,
             Done<Reply> done);
 
-  // Call BeginCall before a control call starts; it adds the token to the call. Call EndCall when
-  // the call's DONE may run, and ReleaseCall after CONTEXT is destroyed.
-  void BeginCall(grpc::ClientContext* context);
+  // Call before a control call starts. Adds the token to the call.
+  void BeginCall(grpc::ClientContext& context);
   // Keeps the token of REPLY, if it has one.
   template <typename Reply>
   void TakeToken(const absl::StatusOr<Reply>& reply);
-  void EndCall(grpc::ClientContext* context);
-  void ReleaseCall();
 
   // Constant after construction.
   std::vector<std::unique_ptr<Server>> servers_;
@@ -86,12 +83,7 @@ class GrpcTransport final : public Transport {
 
   absl::Mutex mu_;
   std::string token_ ABSL_GUARDED_BY(mu_);  // the newest one; "": none
-  // The contexts of pending control calls, which the destructor cancels.
-  absl::flat_hash_set<grpc::ClientContext*> cancellable_ ABSL_GUARDED_BY(mu_);
-  // The number of control calls whose callback has not yet released its context. The destructor
-  // waits for 0, because each context holds a reference to its channel: if one of gRPC's threads
-  // released the last reference, the channel's destructor would wait for this same thread to end.
-  int pending_call_count_ ABSL_GUARDED_BY(mu_) = 0;
+  PendingCalls calls_;                      // the control calls
 };
 
 }  // namespace thinwire

@@ -34,12 +34,7 @@ RemoteStatus::RemoteStatus(const std::string& address, ServerId server,
                            const Credentials& credentials)
     : stub_(new Stub{Control::NewStub(credentials.Connect(address, server, Arguments()))}) {}
 
-RemoteStatus::~RemoteStatus() {
-  absl::MutexLock lock(&mu_);
-  for (grpc::ClientContext* context : pending_) context->TryCancel();
-  mu_.Await(absl::Condition(
-      +[](std::set<grpc::ClientContext*>* pending) { return pending->empty(); }, &pending_));
-}
+RemoteStatus::~RemoteStatus() { calls_.Finish(); }
 
 void RemoteStatus::Ask(StatusSource::Done done) {
   struct Call {
@@ -49,13 +44,11 @@ void RemoteStatus::Ask(StatusSource::Done done) {
   };
   auto call = std::make_shared<Call>();
   call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
-  {
-    absl::MutexLock lock(&mu_);
-    pending_.insert(&call->context);
-  }
+  calls_.Begin(call->context);
   stub_->control->async()->Status(
       &call->context, &call->request, &call->reply,
-      [this, call, done = std::move(done)](const grpc::Status& status) {
+      [this, call, done = std::move(done)](const grpc::Status& status) mutable {
+        calls_.End(call->context);
         if (status.ok()) {
           done(std::move(call->reply));
         } else {
@@ -63,8 +56,8 @@ void RemoteStatus::Ask(StatusSource::Done done) {
           done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                             status.error_message()));
         }
-        absl::MutexLock lock(&mu_);
-        pending_.erase(&call->context);
+        call.reset();
+        calls_.Release();
       });
 }
 

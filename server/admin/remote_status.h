@@ -3,18 +3,12 @@
 #define THINWIRE_SERVER_ADMIN_REMOTE_STATUS_H_
 
 #include <memory>
-#include <set>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/ids.h"
 #include "proto/grpc_credentials.h"
+#include "proto/pending_calls.h"
 #include "server/admin/job_watch.h"
-
-namespace grpc {
-class ClientContext;
-}
 
 namespace thinwire {
 
@@ -34,8 +28,7 @@ class RemoteStatus {
  private:
   struct Stub;
   const std::unique_ptr<Stub> stub_;
-  absl::Mutex mu_;
-  std::set<grpc::ClientContext*> pending_ ABSL_GUARDED_BY(mu_);
+  PendingCalls calls_;
 };
 
 }  // namespace thinwire

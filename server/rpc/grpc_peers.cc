@@ -43,12 +43,7 @@ GrpcPeers::GrpcPeers(std::vector<std::string> addresses, const Credentials& cred
   }
 }
 
-GrpcPeers::~GrpcPeers() {
-  absl::MutexLock lock(&mu_);
-  for (grpc::ClientContext* context : pending_) context->TryCancel();
-  mu_.Await(absl::Condition(
-      +[](std::set<grpc::ClientContext*>* pending) { return pending->empty(); }, &pending_));
-}
+GrpcPeers::~GrpcPeers() { calls_.Finish(); }
 
 std::string GrpcPeers::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (", addresses_[server.value], ")");
@@ -65,18 +60,16 @@ void GrpcPeers::Send(ServerId server, PeerCall<Request> call) {
     grpc::ClientContext context;
     ReplyTo<Request> reply;
   };
-  const auto state = std::make_shared<State>();
+  auto state = std::make_shared<State>();
   state->call = std::move(call);
   state->context.set_deadline(
       absl::ToChronoTime(absl::Now() + kTimeout + WorkTime(state->call.request)));
-  {
-    absl::MutexLock lock(&mu_);
-    pending_.insert(&state->context);
-  }
+  calls_.Begin(state->context);
   grpc::TemplatedGenericStub<Request, ReplyTo<Request>> stub(channels_[server.value]);
   stub.UnaryCall(
       &state->context, MethodOf<Request>(), grpc::StubOptions(), &state->call.request,
-      &state->reply, [this, state](const grpc::Status& status) {
+      &state->reply, [this, state](const grpc::Status& status) mutable {
+        calls_.End(state->context);
         if (status.ok()) {
           state->call.done(state->reply);
         } else {
@@ -84,8 +77,8 @@ void GrpcPeers::Send(ServerId server, PeerCall<Request> call) {
           state->call.done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                                         status.error_message()));
         }
-        absl::MutexLock lock(&mu_);
-        pending_.erase(&state->context);
+        state.reset();
+        calls_.Release();
       });
 }
 

@@ -4,20 +4,17 @@
 #define THINWIRE_SERVER_RPC_GRPC_PEERS_H_
 
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/ids.h"
 #include "proto/grpc_credentials.h"
+#include "proto/pending_calls.h"
 #include "server/protocols/peers.h"
 
 namespace grpc {
 class Channel;
-class ClientContext;
-}  // namespace grpc
+}
 
 namespace thinwire {
 
@@ -38,8 +35,7 @@ class GrpcPeers final : public Peers {
 
   const std::vector<std::string> addresses_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;  // by server number
-  absl::Mutex mu_;
-  std::set<grpc::ClientContext*> pending_ ABSL_GUARDED_BY(mu_);
+  PendingCalls calls_;
 };
 
 }  // namespace thinwire
