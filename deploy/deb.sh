@@ -84,10 +84,17 @@ install -D -m 644 -t "$work/thinwire-worker/usr/share/thinwire/report" experimen
 rm "$work"/thinwire-worker/usr/share/thinwire/report/{*_test,synthetic_results}.py
 service thinwire-worker worker
 
-completions=$work/thinwire/usr/share
-"$bin/cli/thinwire" completion bash | install -D -m 644 /dev/stdin "$completions/bash-completion/completions/thinwire"
-"$bin/cli/thinwire" completion zsh | install -D -m 644 /dev/stdin "$completions/zsh/vendor-completions/_thinwire"
-"$bin/cli/thinwire" completion fish | install -D -m 644 /dev/stdin "$completions/fish/vendor_completions.d/thinwire.fish"
+# completion PACKAGE NAME COMMAND...: the scripts that COMMAND SHELL prints for the program NAME.
+completion() {
+  local share=$work/$1/usr/share name=$2
+  shift 2
+  "$@" bash | install -D -m 644 /dev/stdin "$share/bash-completion/completions/$name"
+  "$@" zsh | install -D -m 644 /dev/stdin "$share/zsh/vendor-completions/_$name"
+  "$@" fish | install -D -m 644 /dev/stdin "$share/fish/vendor_completions.d/$name.fish"
+}
+completion thinwire thinwire "$bin/cli/thinwire" completion
+completion thinwire thinwire-server "$bin/server/server" --completion
+completion thinwire-worker thinwire-worker "$bin/worker/worker" --completion
 deploy/man_pages.sh "$bin/cli/thinwire" "$bin/server/server" "$bin/worker/worker" "$work/man"
 "$bin/experiments/laboratory" --man >"$work/man/thinwire-laboratory.1"
 for page in "$work"/man/*.1; do

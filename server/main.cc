@@ -19,6 +19,7 @@
 #include "common/time/unix_clock.h"
 #include "common/version/version.h"
 #include "config/command_flags.h"
+#include "config/completion.h"
 #include "config/help.h"
 #include "config/man_page.h"
 #include "server/process/process_flags.h"
@@ -55,6 +56,7 @@ int main(int argc, char** argv) {
       thinwire::ExitCodesHelp());
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   thinwire::AddManFlag(app, "thinwire-server");
+  thinwire::AddCompletionFlag(app, "thinwire-server");
   command.AddVersion(thinwire::VersionText("thinwire server"));
   thinwire::ServerFlags flags;
   thinwire::AddFlags(command, flags);

@@ -100,6 +100,7 @@ HEAVY_HEADERS = {
         "cli/help_command.cc",
         "cli/main.cc",
         "config/command_flags.cc",
+        "config/completion.cc",
         "config/field_flags.cc",
         "config/help.cc",
         "config/man_page.cc",

@@ -1,4 +1,4 @@
-"""Completes command lines with the scripts of `thinwire completion` in real shells."""
+"""Completes command lines in real shells, with the scripts of `thinwire completion` and of the other programs' --completion."""
 
 import os
 import pathlib
@@ -11,7 +11,9 @@ import sys
 import tempfile
 import unittest
 
-THINWIRE = sys.argv.pop(1)
+# The command that prints the script, without the shell.
+SCRIPTS = dict(zip(("thinwire", "thinwire-server", "thinwire-worker"),
+                   ([sys.argv.pop(1), "completion"], [sys.argv.pop(1), "--completion"], [sys.argv.pop(1), "--completion"])))
 # The time limit of one completion, on a busy machine.
 SECONDS = 60
 
@@ -46,18 +48,19 @@ class CompletionTest(unittest.TestCase):
             (self.folder / name).touch()
         (self.folder / "state").mkdir()
 
-    def script(self, shell):
-        return subprocess.run([THINWIRE, "completion", shell], check=True, capture_output=True, text=True).stdout
+    def script(self, shell, line):
+        """The script for the program of LINE."""
+        return subprocess.run([*SCRIPTS[line.split()[0]], shell], check=True, capture_output=True, text=True).stdout
 
     def bash(self, line):
         """Returns the words that bash offers at the end of LINE."""
         # Bash makes words of "=" signs.
         words = [word for part in line.split(" ") for word in (re.split("(=)", part) if "=" in part else [part])]
         program = "\n".join((
-            self.script("bash"),
+            self.script("bash", line),
             f"COMP_WORDS=({' '.join(shlex.quote(word) for word in words)})",
             f"COMP_CWORD={len(words) - 1}",
-            "_thinwire",
+            "_" + line.split()[0].replace("-", "_"),
             'printf "%s\\n" "${COMPREPLY[@]}"',
         ))
         shell = subprocess.run(["bash", "--norc", "-u", "-c", program], cwd=self.folder, capture_output=True, text=True,
@@ -70,7 +73,7 @@ class CompletionTest(unittest.TestCase):
         folder = self.folder / "zsh"
         folder.mkdir(exist_ok=True)
         (folder / ".zshrc").write_text(ZSHRC)
-        (folder / "_thinwire").write_text(self.script("zsh"))
+        (folder / f"_{line.split()[0]}").write_text(self.script("zsh", line))
         offered = folder / "offered"
         offered.write_text("")
         pid, terminal = pty.fork()
@@ -98,8 +101,8 @@ class CompletionTest(unittest.TestCase):
         """Returns the words that fish offers at the end of LINE."""
         folder = self.folder / "fish"
         folder.mkdir(exist_ok=True)
-        (folder / "thinwire.fish").write_text(self.script("fish"))
-        program = f"source {shlex.quote(str(folder / 'thinwire.fish'))}; complete -C {shlex.quote(line)}"
+        (folder / "script.fish").write_text(self.script("fish", line))
+        program = f"source {shlex.quote(str(folder / 'script.fish'))}; complete -C {shlex.quote(line)}"
         shell = subprocess.run(["fish", "--no-config", "-c", program], cwd=self.folder, capture_output=True, text=True,
                                timeout=SECONDS, env={"PATH": os.environ["PATH"], "HOME": str(folder)})
         self.assertEqual(shell.stderr, "", line)
@@ -152,6 +155,16 @@ class CompletionTest(unittest.TestCase):
         for name, offered in self.shells():
             with self.subTest(name):
                 self.assertIn("job.textproto", offered("thinwire experiment run --quick "))
+
+    def test_the_server_and_the_worker_complete_their_flags(self):
+        for name, offered in self.shells():
+            with self.subTest(name):
+                self.assertEqual(offered("thinwire-server --state"), {"--state_dir"})
+                self.assertIn("job.textproto", offered("thinwire-server --config "))
+                self.assertEqual({word.rstrip("/") for word in offered("thinwire-worker --state_dir s")}, {"state"})
+                self.assertEqual(offered("thinwire-worker --keep "), {"last", "best"})
+                self.assertEqual(offered("thinwire-worker --completion "), {"bash", "zsh", "fish"})
+                self.assertEqual(offered("thinwire-server --hos"), set())
 
     def test_numbers_offer_nothing(self):
         for name, offered in self.shells():

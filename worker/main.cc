@@ -16,6 +16,7 @@
 #include "common/time/unix_clock.h"
 #include "common/version/version.h"
 #include "config/command_flags.h"
+#include "config/completion.h"
 #include "config/field_flags.h"
 #include "config/help.h"
 #include "config/man_page.h"
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
   thinwire::AddFlags(command, flags);
   const thinwire::FieldFlags field_flags(app, kFieldsPerProcess);
   thinwire::AddManFlag(app, "thinwire-worker");
+  thinwire::AddCompletionFlag(app, "thinwire-worker");
   command.AddVersion(thinwire::VersionText("thinwire worker") + "\n" + thinwire::TorchVersion());
   const auto missing = [&flags] {
     return flags.evaluate.empty() && flags.connection.addresses.empty() ? "--addresses" : "";
