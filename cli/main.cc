@@ -34,6 +34,7 @@
 #include "common/base/process_setup.h"
 #include "common/base/status_macros.h"
 #include "common/version/version.h"
+#include "config/command_flags.h"
 #include "config/field_flags.h"
 #include "config/fields.h"
 #include "config/help.h"

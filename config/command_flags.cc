@@ -1,12 +1,18 @@
 #include "config/command_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/exit_code.h"
+#include "common/text/did_you_mean.h"
 
 namespace thinwire {
 
@@ -105,22 +111,61 @@ void CommandFlags::AddVersion(const std::string& text) { app_.set_version_flag("
 
 bool IsParsed(const CLI::App& app) { return app.parsed(); }
 
+bool IsOnCommandLine(const CLI::App& app, const std::string& name) {
+  const std::vector<CLI::Option*>& order = app.parse_order();
+  return std::ranges::find(order, app.get_option(name)) != order.end();
+}
+
+absl::Status CheckNoExtras(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  std::vector<std::string> extras = app.remaining();
+  std::erase(extras, "--");  // the mark before positional arguments
+  std::vector<std::string> problems;
+  for (const std::string& extra : extras) {
+    if (!absl::StartsWith(extra, "-")) continue;
+    const std::string flag = extra.substr(0, extra.find('='));
+    const std::string nearest = DidYouMean(flag, views);
+    problems.push_back(
+        absl::StrCat(flag, ": unknown flag",
+                     nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
+  }
+  // A word that belongs to no known flag may be the value of an unknown flag. Therefore the word is
+  // reported only if there is no unknown flag.
+  if (problems.empty() && !extras.empty()) {
+    problems.push_back(absl::StrCat("\"", extras.front(),
+                                    "\": not a flag (expected --NAME, or --config FILE for a job "
+                                    "file)"));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
 Program::Program(const std::string& description) : app_(std::make_unique<CLI::App>(description)) {}
 
 Program::~Program() = default;
 
 std::optional<int> Program::Parse(int argc, char** argv,
                                   const std::function<std::string()>& missing) {
+  const std::string name = std::filesystem::path(argv[0]).filename();
+  const auto fail = [&name](const std::string& problem) {
+    std::cerr << name << ": " << problem << std::endl;
+    return static_cast<int>(ExitCode::kUsage);
+  };
+  app_->allow_extras();
   try {
     app_->parse(argc, argv);
+    if (const absl::Status extras = CheckNoExtras(*app_); !extras.ok())
+      return fail(std::string(extras.message()));
     const std::string flag = missing == nullptr ? "" : missing();
     if (!flag.empty()) throw CLI::RequiredError(flag);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app_->exit(error);  // --help, --version
-    const std::string name = std::filesystem::path(argv[0]).filename();
-    std::cerr << name << ": " << error.what() << " (" << name << " --help shows what is expected)"
-              << std::endl;
-    return static_cast<int>(ExitCode::kUsage);
+    // CLI11 reports an unknown flag only as a missing one.
+    if (const absl::Status extras = CheckNoExtras(*app_); !extras.ok())
+      return fail(std::string(extras.message()));
+    return fail(absl::StrCat(error.what(), " (", name, " --help shows what is expected)"));
   }
   return std::nullopt;
 }

@@ -15,6 +15,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -65,7 +67,7 @@ class CommandFlags {
   CLI::App* AddSubcommand(const std::string& name, const std::string& help);
 
   void RequireSubcommand();
-  void AllowExtras();  // the caller calls CheckNoExtras() (config/field_flags.h)
+  void AllowExtras();  // the caller calls CheckNoExtras()
   void Footer(const std::string& text);
   void AddVersion(const std::string& text);  // the flag --version, which prints TEXT
 
@@ -75,6 +77,14 @@ class CommandFlags {
 
 // Returns true if the command line contained the command APP.
 bool IsParsed(const CLI::App& app);
+
+// Returns true if the command line contained the flag NAME of APP. Its value may also come from the
+// environment. REQUIRES: the flag was added.
+bool IsOnCommandLine(const CLI::App& app, const std::string& name);
+
+// Checks that APP recognized the whole command line. Errors: InvalidArgument
+// "--learning_rat: unknown flag (did you mean --learning_rate?)".
+absl::Status CheckNoExtras(const CLI::App& app);
 
 // Not thread-safe.
 class Program {

@@ -99,6 +99,21 @@ TEST(CommandFlagsTest, SubcommandsAreParsed) {
   EXPECT_EQ(Parse(app, {}), "A subcommand is required");
 }
 
+TEST(CommandFlagsTest, AValueOfTheEnvironmentIsNotOnTheCommandLine) {
+  CLI::App app;
+  CommandFlags flags(app);
+  std::string from;
+  flags.Add("--from", from, "").Environment("COMMAND_FLAGS_TEST_FROM");
+  setenv("COMMAND_FLAGS_TEST_FROM", "a", /*replace=*/1);
+  EXPECT_EQ(Parse(app, {}), "");
+  EXPECT_EQ(from, "a");
+  EXPECT_FALSE(IsOnCommandLine(app, "--from"));
+  EXPECT_EQ(Parse(app, {"--from", "b"}), "");
+  EXPECT_EQ(from, "b");
+  EXPECT_TRUE(IsOnCommandLine(app, "--from"));
+  unsetenv("COMMAND_FLAGS_TEST_FROM");
+}
+
 TEST(CommandFlagsTest, TheHelpShowsTypesGroupsVariablesAndTheFooter) {
   CLI::App app("Copies files.", "copy");
   CommandFlags flags(app);
@@ -141,6 +156,13 @@ TEST(ProgramTest, HelpAndVersionEndTheProgramWithoutAnError) {
 TEST(ProgramTest, ErrorsAndMissingFlagsAreErrorsOfUse) {
   EXPECT_EQ(ParseProgram({"--addres", "a"}), static_cast<int>(ExitCode::kUsage));
   EXPECT_EQ(ParseProgram({"--address", "none"}), static_cast<int>(ExitCode::kUsage));
+}
+
+TEST(ProgramTest, AnUnknownFlagIsAnsweredWithTheLikelyOne) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ParseProgram({"--addres", "a"}), static_cast<int>(ExitCode::kUsage));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "program: --addres: unknown flag (did you mean --address?)\n");
 }
 
 }  // namespace

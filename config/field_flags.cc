@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/text/did_you_mean.h"
 #include "config/applicability.h"
 #include "config/field_docs.h"
 
@@ -110,32 +108,6 @@ absl::Status FieldFlags::Apply(JobConfig& config, FieldPlaces& places) const {
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   DropReplacedFields(config, places);
   return absl::OkStatus();
-}
-
-absl::Status CheckNoExtras(const CLI::App& app) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
-  const std::vector<std::string_view> views(known.begin(), known.end());
-  std::vector<std::string> extras = app.remaining();
-  std::erase(extras, "--");  // the mark before positional arguments
-  std::vector<std::string> problems;
-  for (const std::string& extra : extras) {
-    if (!absl::StartsWith(extra, "-")) continue;
-    const std::string flag = extra.substr(0, extra.find('='));
-    const std::string nearest = DidYouMean(flag, views);
-    problems.push_back(
-        absl::StrCat(flag, ": unknown flag",
-                     nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
-  }
-  // A word that belongs to no known flag may be the value of an unknown flag. Therefore the word is
-  // reported only if there is no unknown flag.
-  if (problems.empty() && !extras.empty()) {
-    problems.push_back(absl::StrCat("\"", extras.front(),
-                                    "\": not a flag (expected --NAME, or --config FILE for a job "
-                                    "file)"));
-  }
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
 }  // namespace thinwire

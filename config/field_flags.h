@@ -56,10 +56,6 @@ class FieldFlags {
   std::vector<Flag> flags_;
 };
 
-// Checks that APP recognized the whole command line. Errors: InvalidArgument
-// "--learning_rat: unknown flag (did you mean --learning_rate?)".
-absl::Status CheckNoExtras(const CLI::App& app);
-
 }  // namespace thinwire
 
 #endif  // THINWIRE_CONFIG_FIELD_FLAGS_H_

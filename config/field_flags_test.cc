@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "config/command_flags.h"
+
 namespace thinwire {
 namespace {
 

@@ -349,7 +349,7 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   command.now = flags.AddSubcommand(
       "now", "Makes a checkpoint of all servers of a running job, and waits for it");
   CommandFlags now(*command.now);
-  AddCheckpointCalls(now, command.calls).Required();
+  AddCheckpointCalls(now, command.now_calls).Required();
   command.list = add("list", "Lists all checkpoints");
   command.inspect = add("inspect", "Shows the contents of each server's newest checkpoint");
   command.verify = add("verify", "Reads and checks every file of all checkpoints");
@@ -383,7 +383,7 @@ CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
       "DIR", command.dir,
       "The state directory of a stopped job, from which train --resume goes on. The present state "
       "is moved aside");
-  AddCheckpointCalls(restore, command.calls);
+  AddCheckpointCalls(restore, command.restore_calls);
   restore
       .Add("--step", command.step,
            "The step to go back to, of which all servers have a checkpoint. In ssp, async "
@@ -432,9 +432,12 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
   if (IsParsed(*command.mirror) || IsParsed(*command.fetch)) {
     return RunBucketCommand(command, out, err);
   }
-  if (IsParsed(*command.now)) return SaveCheckpointNow(command.calls, out, err);
+  if (IsParsed(*command.now)) return SaveCheckpointNow(command.now_calls, out, err);
   if (IsParsed(*command.restore)) {
-    const bool is_running = !command.calls.servers.addresses.empty();
+    const bool has_addresses = !command.restore_calls.servers.addresses.empty();
+    // A state directory is not meant for the job that THINWIRE_ADDRESSES names.
+    const bool is_running =
+        has_addresses && (dir.empty() || IsOnCommandLine(*command.restore, "--addresses"));
     if (is_running != dir.empty()) {
       err << "restore: which job (expected the state directory DIR of a stopped job, or "
              "--addresses "
@@ -442,7 +445,7 @@ ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std:
           << (is_running ? "both" : "neither") << ")" << std::endl;
       return ExitCode::kUsage;
     }
-    if (is_running) return RestoreRunning(command.calls, command.step, out, err);
+    if (is_running) return RestoreRunning(command.restore_calls, command.step, out, err);
     return RestoreCheckpoint(files, dir, command.step, out, err);
   }
   return ImportCheckpoint(files, command.config_file, command.source, dir, out, err);

@@ -47,7 +47,8 @@ struct CheckpointCommand {
   std::string config_file;         // of import
   std::string source;              // of import
   uint64_t step = 0;               // of restore
-  CheckpointCalls calls;           // of now, and of restore without `dir`
+  CheckpointCalls now_calls;       // of now
+  CheckpointCalls restore_calls;   // of restore without `dir`
   std::string url;                 // of mirror and fetch
   double every = 0;                // seconds, of mirror; 0: once
   std::optional<uint32_t> server;  // of fetch; nullopt: all servers

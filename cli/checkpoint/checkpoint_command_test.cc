@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -15,9 +16,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/files/safetensors.h"
 #include "common/memory/array_bytes.h"
 #include "common/model/partition.h"
+#include "config/command_flags.h"
 #include "proto/join_tensors.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/testing/faulty_files.h"
@@ -280,6 +283,50 @@ TEST_F(CheckpointCommandTest, AFolderWithoutServersIsRefused) {
   err_.str("");
   EXPECT_EQ(VerifyCheckpoints(files_, "empty", out_, err_), ExitCode::kConfig);
   EXPECT_EQ(err_.str(), "empty: no state directory (expected server-0)\n");
+}
+
+// The variables of an operator's shell, as in docs/two_machines.md.
+class CheckpointEnvironmentTest : public testing::Test {
+ protected:
+  CheckpointEnvironmentTest() {
+    setenv("THINWIRE_ADDRESSES", "127.0.0.1:1", /*replace=*/1);
+    setenv("THINWIRE_CREDENTIALS", "shell", /*replace=*/1);
+  }
+  ~CheckpointEnvironmentTest() override {
+    unsetenv("THINWIRE_ADDRESSES");
+    unsetenv("THINWIRE_CREDENTIALS");
+  }
+
+  // Runs a command line. Returns its exit code.
+  ExitCode Run(const std::string& line) {
+    Program program("");
+    AddCheckpoint(program.app(), command_);
+    std::vector<std::string> words = absl::StrSplit("thinwire checkpoint " + line, ' ');
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    EXPECT_EQ(program.Parse(static_cast<int>(pointers.size()), pointers.data()), std::nullopt);
+    return RunCheckpoint(command_, out_, err_);
+  }
+
+  CheckpointCommand command_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(CheckpointEnvironmentTest, FlagsWinOverTheEnvironment) {
+  EXPECT_EQ(Run("now --credentials mine"), ExitCode::kConfig);
+  EXPECT_THAT(err_.str(), HasSubstr("mine/"));
+  EXPECT_EQ(command_.now_calls.servers.addresses, "127.0.0.1:1");
+}
+
+TEST_F(CheckpointEnvironmentTest, AStateDirectoryIsNotThatOfTheJobOfTheEnvironment) {
+  EXPECT_EQ(Run("restore nowhere --step 4"), ExitCode::kConfig);
+  EXPECT_THAT(err_.str(), HasSubstr("nowhere"));
+}
+
+TEST_F(CheckpointEnvironmentTest, AStateDirectoryAndAddressesOnOneCommandLineAreRefused) {
+  EXPECT_EQ(Run("restore nowhere --step 4 --addresses 127.0.0.1:1"), ExitCode::kUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("got both"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
+#include "config/command_flags.h"
 #include "config/field_flags.h"
 #include "config/job.h"
 #include "config/places.h"
