@@ -31,11 +31,11 @@ prometheus::ClientMetric& MetricList::Add(const std::string& name, const std::st
 }
 
 MetricList MetricList::OfProcess(const std::string& job, const std::string& role,
-                                 const std::string& credentials) {
+                                 const CredentialsLog* credentials) {
   MetricList metrics({{"job_name", job}, {"role", role}});
   metrics.BuildInfo(role);
   metrics.ResidentMemory();
-  metrics.Certificate(credentials);
+  if (credentials != nullptr) metrics.Certificate(*credentials);
   return metrics;
 }
 
@@ -86,9 +86,12 @@ void MetricList::ResidentMemory() {
         static_cast<double>(resident_page_count) * static_cast<double>(getpagesize()));
 }
 
-void MetricList::Certificate(const std::string& dir) {
-  if (dir.empty()) return;
-  const auto chain = ReadCertificates(absl::StrCat(dir, "/", kCertificateFile));
+void MetricList::Certificate(const CredentialsLog& credentials) {
+  if (credentials.dir().empty()) return;
+  Gauge("certificate_read_timestamp_seconds",
+        "When this process read the certificate in use, in seconds since the Unix epoch.",
+        static_cast<double>(absl::ToUnixSeconds(credentials.read_time())));
+  const auto chain = ReadCertificates(absl::StrCat(credentials.dir(), "/", kCertificateFile));
   if (!chain.ok()) return;  // it is being replaced
   Gauge("certificate_expiry_timestamp_seconds",
         "End of the certificate of this process, in seconds since the Unix epoch.",

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/tls/credentials_watch.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {
@@ -29,9 +30,9 @@ class MetricList {
   // Every value has the labels ALL too, after its own.
   explicit MetricList(Labels all = {}) : all_(std::move(all)) {}
   // Makes the list of a process with the labels job_name and role, and adds the metrics that every
-  // process has. ROLE: "server", "worker" or "train". CREDENTIALS: as for Certificate().
+  // process has. ROLE: "server", "worker" or "train". CREDENTIALS: null if it has none.
   static MetricList OfProcess(const std::string& job, const std::string& role,
-                              const std::string& credentials);
+                              const CredentialsLog* credentials);
 
   // Add a value to the metric thinwire_NAME. All values of a metric have the same type and the same
   // HELP.
@@ -49,9 +50,9 @@ class MetricList {
   void BuildInfo(const std::string& program);
   // Adds the resident memory of this process.
   void ResidentMemory();
-  // Adds the end of the certificate in the credentials folder DIR. Nothing if DIR is "", or while
-  // the file cannot be read.
-  void Certificate(const std::string& dir);
+  // Adds the end of the certificate in the folder of CREDENTIALS, except while the file cannot be
+  // read, and the time at which the process read its files. Nothing if the folder is "".
+  void Certificate(const CredentialsLog& credentials);
   // Adds one metric for each counter: push_bytes_raw becomes worker_push_raw_bytes_total, and
   // encode_micros becomes worker_encode_seconds_total.
   void AddWorkerCounters(const WorkerCounters& counters);

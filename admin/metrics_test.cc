@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "common/time/clock.h"
+#include "common/time/virtual_time.h"
 #include "common/tls/authority.h"
 #include "common/tls/certificate.h"
 #include "common/version/version.h"
@@ -38,7 +40,7 @@ TEST(MetricListTest, ValuesOfOneMetricFollowItsHelp) {
 }
 
 TEST(MetricListTest, EveryValueOfAProcessHasTheLabelsOfTheProcess) {
-  MetricList metrics = MetricList::OfProcess("mnist", "worker", /*credentials=*/"");
+  MetricList metrics = MetricList::OfProcess("mnist", "worker", /*credentials=*/nullptr);
   metrics.Counter("pushes_total", "Pushes.", 12, {{"verdict", "late"}});
   int count = 0;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(metrics.Text(), '\n'))) {
@@ -50,7 +52,7 @@ TEST(MetricListTest, EveryValueOfAProcessHasTheLabelsOfTheProcess) {
   EXPECT_THAT(metrics.Text(), Not(HasSubstr("certificate")));
 }
 
-TEST(MetricListTest, TheEndOfTheCertificateIsKnownWhileItsFileCanBeRead) {
+TEST(MetricListTest, TheTimesOfTheCertificateAreThoseOfItsFileAndOfItsReading) {
   const absl::Time end = absl::FromUnixSeconds(4'000'000'000);
   const auto pair = MakeAuthority({.begin = absl::UnixEpoch(), .end = end});
   ASSERT_TRUE(pair.ok()) << pair.status();
@@ -58,15 +60,24 @@ TEST(MetricListTest, TheEndOfTheCertificateIsKnownWhileItsFileCanBeRead) {
   const auto write = [&](const std::string& text) {
     ASSERT_TRUE(WritePemFiles(folder, {{.name = kCertificateFile, .text = text}}, true).ok());
   };
-  const auto text = [&folder] {
+  ManualClock unix_clock;
+  unix_clock.Advance(absl::Seconds(3'000'000'000));
+  VirtualTime time;
+  write(pair->certificate);
+  const CredentialsLog credentials(folder, time, unix_clock);
+  const auto text = [](const CredentialsLog& credentials) {
     MetricList metrics;
-    metrics.Certificate(folder);
+    metrics.Certificate(credentials);
     return metrics.Text();
   };
-  write(pair->certificate);
-  EXPECT_THAT(text(), HasSubstr("\nthinwire_certificate_expiry_timestamp_seconds 4000000000\n"));
+  const char kReadTime[] = "\nthinwire_certificate_read_timestamp_seconds 3000000000\n";
+  EXPECT_THAT(text(credentials), HasSubstr(kReadTime));
+  EXPECT_THAT(text(credentials),
+              HasSubstr("\nthinwire_certificate_expiry_timestamp_seconds 4000000000\n"));
   write("half a file");
-  EXPECT_EQ(text(), "");
+  EXPECT_THAT(text(credentials), HasSubstr(kReadTime));
+  EXPECT_THAT(text(credentials), Not(HasSubstr("expiry")));
+  EXPECT_EQ(text(CredentialsLog("", time, unix_clock)), "");
 }
 
 TEST(MetricListTest, AHistogramCountsEveryValueInItsBucket) {

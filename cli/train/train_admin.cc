@@ -167,7 +167,7 @@ HttpReply TrainAdmin::StatusJson() const {
 
 HttpReply TrainAdmin::Metrics() const {
   absl::MutexLock lock(&mu_);
-  MetricList metrics = MetricList::OfProcess(job_, "train", /*credentials=*/"");
+  MetricList metrics = MetricList::OfProcess(job_, "train", /*credentials=*/nullptr);
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.",
                 record_.CountOf(WorkerRow::State::kTraining) > 0 ? 1 : 0);
   for (const auto state :

@@ -48,7 +48,7 @@ CredentialsWatch::State CredentialsWatch::Read(absl::Time now) const {
 }
 
 CredentialsLog::CredentialsLog(const std::string& dir, ExecutorFactory& threads, Clock& unix_clock)
-    : unix_clock_(unix_clock) {
+    : dir_(dir), unix_clock_(unix_clock), read_nanos_(absl::ToUnixNanos(unix_clock.Now())) {
   if (dir.empty()) return;
   watch_.emplace(dir, unix_clock.Now());
   thread_ = threads.Make();
@@ -56,8 +56,10 @@ CredentialsLog::CredentialsLog(const std::string& dir, ExecutorFactory& threads,
 }
 
 void CredentialsLog::Look() {
-  if (const auto finding = watch_->Look(unix_clock_.Now())) {
+  const absl::Time now = unix_clock_.Now();
+  if (const auto finding = watch_->Look(now)) {
     (finding->error ? LOG(ERROR) : LOG(INFO)) << finding->text;
+    if (!finding->error) read_nanos_ = absl::ToUnixNanos(now);
   }
   thread_->PostAt(thread_->Now() + kInterval, [this] { Look(); });
 }

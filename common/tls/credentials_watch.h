@@ -10,6 +10,7 @@
 #ifndef THINWIRE_COMMON_TLS_CREDENTIALS_WATCH_H_
 #define THINWIRE_COMMON_TLS_CREDENTIALS_WATCH_H_
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,16 +49,24 @@ class CredentialsWatch {
   std::string latest_;  // the key of the last call
 };
 
-// Looks at a folder every two seconds and logs the findings. Does nothing for the folder "".
+// Looks at a folder every two seconds and logs the findings. Does nothing for the folder "". The
+// getters are thread-safe.
 class CredentialsLog {
  public:
   // UNIX_CLOCK counts from the Unix epoch; it and THREADS must outlive this object.
   CredentialsLog(const std::string& dir, ExecutorFactory& threads, Clock& unix_clock);
 
+  const std::string& dir() const { return dir_; }
+  // Returns when the files were read that are in use: at the start, or when valid files had last
+  // replaced them. The time of UNIX_CLOCK.
+  absl::Time read_time() const { return absl::FromUnixNanos(read_nanos_); }
+
  private:
   void Look();
 
+  const std::string dir_;
   Clock& unix_clock_;
+  std::atomic<int64_t> read_nanos_;
   std::optional<CredentialsWatch> watch_;
   std::unique_ptr<Executor> thread_;  // last: its tasks use the other members
 };

@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "common/time/clock.h"
+#include "common/time/virtual_time.h"
 #include "common/tls/authority.h"
 #include "common/tls/certificate.h"
 #include "common/tls/identity.h"
@@ -94,6 +96,26 @@ TEST_F(CredentialsWatchTest, FilesInTheMiddleOfAReplacementAreNoFinding) {
   EXPECT_EQ(watch.Look(kNow), std::nullopt);
   Replace(kNow);
   EXPECT_FALSE(LookTwice(watch, kNow)->error);
+}
+
+TEST_F(CredentialsWatchTest, TheLogKnowsWhenValidFilesReplacedTheOnesInUse) {
+  ManualClock unix_clock;
+  unix_clock.Advance(kNow - absl::UnixEpoch());
+  VirtualTime time;
+  const CredentialsLog log(dir_, time, unix_clock);
+  EXPECT_EQ(log.dir(), dir_);
+  const auto read_time_after = [&](absl::Duration duration) {
+    unix_clock.Advance(duration);
+    for (int i = 0; i < 2; ++i) time.RunNext();
+    return log.read_time();
+  };
+  EXPECT_EQ(read_time_after(absl::Minutes(1)), kNow);
+  Replace(kNow);
+  EXPECT_EQ(read_time_after(absl::Minutes(1)), kNow + absl::Minutes(2));
+  std::ofstream(dir_ + "/key.pem") << "torn";
+  EXPECT_EQ(read_time_after(absl::Minutes(1)), kNow + absl::Minutes(2));
+  Replace(kNow);
+  EXPECT_EQ(read_time_after(absl::Minutes(1)), kNow + absl::Minutes(4));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace thinwire {
 
 absl::StatusOr<std::unique_ptr<ServerAdmin>> ServerAdmin::Start(const std::string& address,
                                                                 const std::string& job,
-                                                                const std::string& credentials,
+                                                                const CredentialsLog& credentials,
                                                                 ServerId server, Clock& clock,
                                                                 double price_per_gb) {
   std::unique_ptr<ServerAdmin> admin(
@@ -90,7 +90,7 @@ HttpReply ServerAdmin::StatusJson() const {
 
 HttpReply ServerAdmin::Metrics() const {
   const std::vector<ServerHistory> histories = Histories();
-  MetricList metrics = MetricList::OfProcess(job_, "server", credentials_);
+  MetricList metrics = MetricList::OfProcess(job_, "server", &credentials_);
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.", histories.empty() ? 0 : 1);
   const absl::Time now = clock_.Now();
   if (!histories.empty()) {

@@ -22,6 +22,7 @@
 #include "admin/traffic.h"
 #include "common/base/ids.h"
 #include "common/time/clock.h"
+#include "common/tls/credentials_watch.h"
 #include "server/admin/job_watch.h"
 
 namespace thinwire {
@@ -31,11 +32,11 @@ class ServerAdmin {
  public:
   static constexpr absl::Duration kAnswerLimit = absl::Seconds(10);
 
-  // Listens on ADDRESS. The server is not ready yet. CREDENTIALS: its folder, or "". CLOCK must
-  // outlive the ServerAdmin. PRICE_PER_GB: see Traffic. Errors: those of HttpServer::Start.
+  // Listens on ADDRESS. The server is not ready yet. CREDENTIALS and CLOCK must outlive the
+  // ServerAdmin. PRICE_PER_GB: see Traffic. Errors: those of HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<ServerAdmin>> Start(const std::string& address,
                                                             const std::string& job,
-                                                            const std::string& credentials,
+                                                            const CredentialsLog& credentials,
                                                             ServerId server, Clock& clock,
                                                             double price_per_gb = 0);
 
@@ -56,10 +57,10 @@ class ServerAdmin {
   HttpReply Readyz() const;
 
  private:
-  ServerAdmin(std::string job, std::string credentials, ServerId server, Clock& clock,
+  ServerAdmin(std::string job, const CredentialsLog& credentials, ServerId server, Clock& clock,
               double price_per_gb)
       : job_(std::move(job)),
-        credentials_(std::move(credentials)),
+        credentials_(credentials),
         server_(server),
         clock_(clock),
         price_per_gb_(price_per_gb) {}
@@ -73,7 +74,7 @@ class ServerAdmin {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string job_;
-  const std::string credentials_;
+  const CredentialsLog& credentials_;
   const ServerId server_;
   Clock& clock_;
   const double price_per_gb_;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "common/time/virtual_time.h"
+#include "common/tls/credentials_watch.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {
@@ -33,12 +35,14 @@ StatusSource Answering(ServerId server, uint64_t accepted) {
 class ServerAdminTest : public testing::Test {
  protected:
   ServerAdminTest() {
-    auto admin = ServerAdmin::Start("127.0.0.1:0", "mnist", "", ServerId{0}, clock_);
+    auto admin = ServerAdmin::Start("127.0.0.1:0", "mnist", credentials_, ServerId{0}, clock_);
     EXPECT_TRUE(admin.ok()) << admin.status();
     admin_ = *std::move(admin);
   }
 
   ManualClock clock_;
+  VirtualTime time_;
+  const CredentialsLog credentials_{"", time_, clock_};
   std::unique_ptr<ServerAdmin> admin_;
 };
 

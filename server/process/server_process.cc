@@ -87,8 +87,8 @@ class ServerProcess {
         unix_clock_(unix_clock),
         memory_(memory),
         requests_(setup_.flags.replaceable ? ExitCode::kPreempted : ExitCode::kOk),
-        address_(setup_.listen),
-        threads_(setup_.flags.threads) {}
+        threads_(setup_.flags.threads),
+        address_(setup_.listen) {}
 
   // Opens what lasts as long as the process: trace, admin page and state.
   absl::Status Open();
@@ -115,6 +115,8 @@ class ServerProcess {
   HugePageArena& memory_;
   const MemoryTrimmer trimmer_;
   StopRequests requests_;
+  JobThreads threads_;
+  std::optional<CredentialsLog> credentials_log_;
   std::optional<Tracer> tracer_;
   std::unique_ptr<ServerAdmin> admin_;
   PosixFiles files_;
@@ -123,8 +125,6 @@ class ServerProcess {
   uint64_t memory_budget_ = 0;
   std::string address_;  // the one to listen on; after the first start with its port
   std::optional<Watchdog> watchdog_;
-  JobThreads threads_;
-  std::optional<CredentialsLog> credentials_log_;
 };
 
 absl::Status ServerProcess::Open() {
@@ -137,9 +137,9 @@ absl::Status ServerProcess::Open() {
     tracer_.emplace(absl::StrCat("server ", setup_.server.value), unix_clock_);
   }
   if (!flags.admin.empty()) {
-    ASSIGN_OR_RETURN(admin_,
-                     ServerAdmin::Start(flags.admin, setup_.spec.name, flags.connection.credentials,
-                                        setup_.server, clock_, flags.bandwidth.price_per_gb));
+    ASSIGN_OR_RETURN(
+        admin_, ServerAdmin::Start(flags.admin, setup_.spec.name, *credentials_log_, setup_.server,
+                                   clock_, flags.bandwidth.price_per_gb));
     LOG(INFO) << "admin " << admin_->address();
   }
   if (!flags.state_dir.empty()) {

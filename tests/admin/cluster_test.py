@@ -68,7 +68,8 @@ class ClusterTest(unittest.TestCase):
             if name == "server0":
                 expected |= documented("job")
             optional = {"thinwire_worker_loss_scale", "thinwire_server_checkpoint_age_seconds", "thinwire_server_slack_steps",
-                        "thinwire_certificate_expiry_timestamp_seconds", "thinwire_job_waiting_seconds",
+                        "thinwire_certificate_expiry_timestamp_seconds", "thinwire_certificate_read_timestamp_seconds",
+                        "thinwire_job_waiting_seconds",
                         "thinwire_job_diverged_info", "thinwire_bill"}
             self.assertEqual(found - optional, expected - optional)
             text = described(self.cluster.get(name, "/metrics")[1], expected - optional)

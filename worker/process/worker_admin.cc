@@ -24,7 +24,7 @@ const char* KindName(WorkerEvent::EventCase kind) {
 
 absl::StatusOr<std::unique_ptr<WorkerAdmin>> WorkerAdmin::Start(const std::string& address,
                                                                 const std::string& job,
-                                                                const std::string& credentials,
+                                                                const CredentialsLog& credentials,
                                                                 WorkerId worker, Clock& clock,
                                                                 double price_per_gb) {
   std::unique_ptr<WorkerAdmin> admin(
@@ -158,7 +158,7 @@ HttpReply WorkerAdmin::StatusJson() const {
 
 HttpReply WorkerAdmin::Metrics() const {
   absl::MutexLock lock(&mu_);
-  MetricList metrics = MetricList::OfProcess(job_, "worker", credentials_);
+  MetricList metrics = MetricList::OfProcess(job_, "worker", &credentials_);
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.", joined() ? 1 : 0);
   metrics.AddWorkerCounters(counters_);
   AddTrafficMetrics(traffic(), metrics);

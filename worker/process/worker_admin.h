@@ -22,6 +22,7 @@
 #include "admin/traffic.h"
 #include "common/base/ids.h"
 #include "common/time/clock.h"
+#include "common/tls/credentials_watch.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {
@@ -29,11 +30,10 @@ namespace thinwire {
 // Thread-safe.
 class WorkerAdmin {
  public:
-  // Listens on ADDRESS. CREDENTIALS: the folder of the worker, or "". CLOCK must outlive the
-  // WorkerAdmin. PRICE_PER_GB: see Traffic. Errors: those of HttpServer::Start.
+  // Listens on ADDRESS. CREDENTIALS and CLOCK must outlive the WorkerAdmin. PRICE_PER_GB: see Traffic. Errors: those of HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<WorkerAdmin>> Start(const std::string& address,
                                                             const std::string& job,
-                                                            const std::string& credentials,
+                                                            const CredentialsLog& credentials,
                                                             WorkerId worker, Clock& clock,
                                                             double price_per_gb = 0);
 
@@ -51,10 +51,10 @@ class WorkerAdmin {
   HttpReply Readyz() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  WorkerAdmin(std::string job, std::string credentials, WorkerId worker, Clock& clock,
+  WorkerAdmin(std::string job, const CredentialsLog& credentials, WorkerId worker, Clock& clock,
               double price_per_gb)
       : job_(std::move(job)),
-        credentials_(std::move(credentials)),
+        credentials_(credentials),
         worker_(worker),
         clock_(clock),
         price_per_gb_(price_per_gb),
@@ -66,7 +66,7 @@ class WorkerAdmin {
   void SetWaiting(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string job_;
-  const std::string credentials_;
+  const CredentialsLog& credentials_;
   const WorkerId worker_;
   Clock& clock_;
   const double price_per_gb_;

@@ -5,6 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/time/virtual_time.h"
+#include "common/tls/credentials_watch.h"
+
 namespace thinwire {
 namespace {
 
@@ -17,7 +20,7 @@ using testing::Not;
 class WorkerAdminTest : public testing::Test {
  protected:
   WorkerAdminTest() {
-    auto admin = WorkerAdmin::Start("127.0.0.1:0", "mnist", "", WorkerId{3}, clock_);
+    auto admin = WorkerAdmin::Start("127.0.0.1:0", "mnist", credentials_, WorkerId{3}, clock_);
     EXPECT_TRUE(admin.ok()) << admin.status();
     admin_ = *std::move(admin);
   }
@@ -42,6 +45,8 @@ class WorkerAdminTest : public testing::Test {
   }
 
   ManualClock clock_;
+  VirtualTime time_;
+  const CredentialsLog credentials_{"", time_, clock_};
   std::unique_ptr<WorkerAdmin> admin_;
 };
 

@@ -97,14 +97,15 @@ struct Records {
   std::optional<Tracer> tracer;
 };
 
-// Fills in RECORDS. The clocks must outlive them; the time of UNIX_CLOCK counts from the Unix
+// Fills in RECORDS. CREDENTIALS and the clocks must outlive them; the time of UNIX_CLOCK counts from the Unix
 // epoch. Errors: those of WorkerAdmin::Start, WorkerSummary::Create and CheckReplaceable.
-absl::Status StartRecords(const WorkerFlags& flags, const Setup& setup, Clock& clock,
-                          Clock& unix_clock, Records& records) {
+absl::Status StartRecords(const WorkerFlags& flags, const Setup& setup,
+                          const CredentialsLog& credentials, Clock& clock, Clock& unix_clock,
+                          Records& records) {
   if (!flags.admin.empty()) {
     ASSIGN_OR_RETURN(records.admin,
-                     WorkerAdmin::Start(flags.admin, setup.spec.name, flags.connection.credentials,
-                                        *setup.worker, clock, flags.bandwidth.price_per_gb));
+                     WorkerAdmin::Start(flags.admin, setup.spec.name, credentials, *setup.worker,
+                                        clock, flags.bandwidth.price_per_gb));
     LOG(INFO) << "admin " << records.admin->address();
   }
   if (!flags.tensorboard.empty()) {
@@ -168,7 +169,8 @@ ExitCode RunWorker(const WorkerFlags& flags, const FieldFlags& field_flags,
   }
   const CredentialsLog credentials_log(flags.connection.credentials, threads, unix_clock);
   Records records;
-  if (const absl::Status started = StartRecords(flags, *setup, clock, unix_clock, records);
+  if (const absl::Status started =
+          StartRecords(flags, *setup, credentials_log, clock, unix_clock, records);
       !started.ok()) {
     std::cerr << "worker: " << started.message() << std::endl;
     return ExitCodeOf(started);
