@@ -73,6 +73,7 @@ package() {
 program thinwire "$bin/cli/thinwire" thinwire
 program thinwire "$bin/server/server" thinwire-server
 service thinwire server
+service thinwire mirror
 documents=$work/thinwire/usr/share/doc/thinwire
 install -D -m 644 -t "$documents" README.md docs/*.md
 gzip -9n <CHANGELOG.md | install -m 644 /dev/stdin "$documents/CHANGELOG.md.gz"

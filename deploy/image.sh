@@ -66,7 +66,7 @@ if $cuda; then
   torch=$(readlink -f "$torch")
   bundle=$root/out/image/bundle
   run deploy/bundle.sh --torch "$torch" --out "$bundle"
-  options+=(--include=passwd,libstdc++6,libgomp1
+  options+=(--include=passwd,libstdc++6,libgomp1,rclone,ca-certificates
     --customize-hook="mkdir -p \"\$1/opt/torch\" && cp -r '$bundle' \"\$1/opt/thinwire\" && cp -r '$torch' \"\$1/opt/torch/torch\""
     --customize-hook="if [ -d '$torch/../nvidia' ]; then cp -r '$torch/../nvidia' \"\$1/opt/torch/\"; fi"
     --customize-hook='ln -s /opt/thinwire/bin/thinwire "$1/usr/bin/thinwire"'
@@ -80,7 +80,7 @@ else
     chmod -R a+rX "$work/packages"
   fi
   sources+=("deb [trusted=yes] copy:$work/packages ./")
-  options+=(--include=passwd,thinwire,thinwire-worker,libopenblas0-pthread,dataset-fashion-mnist)
+  options+=(--include=passwd,thinwire,thinwire-worker,libopenblas0-pthread,dataset-fashion-mnist,rclone,ca-certificates)
 fi
 
 run mmdebstrap "${options[@]}" bookworm "$work/root.tar" "${sources[@]}"

@@ -18,6 +18,7 @@ run=(podman run --read-only --cap-drop all --security-opt no-new-privileges)
 for program in thinwire thinwire-server thinwire-worker; do
   "${run[@]}" --rm --network none $image $program --version | head -n 1
 done
+"${run[@]}" --rm --network none $image rclone version | head -n 1
 user=$("${run[@]}" --rm --network none $image id)
 [[ $user = "uid=65532(nonroot) gid=65532(nonroot) "* ]] || fail "wrong user (expected 65532 of group 65532, got $user)"
 

@@ -1,27 +1,30 @@
 """Checks the systemd units and their settings against systemd and the programs.
 
-    units_test SERVER WORKER
+    units_test SERVER WORKER THINWIRE
 """
 
 import configparser
 import pathlib
 import re
+import string
 import subprocess
 import sys
 import tempfile
 import unittest
 
-PROGRAMS = dict(zip(("server", "worker"), (pathlib.Path(path).resolve() for path in sys.argv[1:3])))
-del sys.argv[1:3]
+PROGRAMS = dict(zip(("server", "worker", "mirror"), (pathlib.Path(path).resolve() for path in sys.argv[1:4])))
+del sys.argv[1:4]
+PROCESSES = ("server", "worker")  # programs whose settings are environment variables
 HERE = pathlib.Path(__file__).resolve().parent
 # The largest allowed exposure of a unit, in tenths (systemd-analyze security).
-EXPOSURE = {"server": 12, "worker": 16}
+EXPOSURE = {"server": 12, "worker": 16, "mirror": 12}
 
 
 def unit_text(program):
     """The unit of PROGRAM, with the program of this build in place of the installed one."""
     text = (HERE / f"thinwire-{program}@.service").read_text()
-    return text.replace(f"/usr/bin/thinwire-{program}", str(PROGRAMS[program]))
+    installed = "/usr/bin/thinwire" if program == "mirror" else f"/usr/bin/thinwire-{program}"
+    return text.replace(installed, str(PROGRAMS[program]))
 
 
 def help_of(program):
@@ -65,7 +68,7 @@ class UnitsTest(unittest.TestCase):
             print(output.splitlines()[-1])
 
     def test_every_variable_is_a_flag_of_the_program(self):
-        for program in PROGRAMS:
+        for program in PROCESSES:
             flags = set(re.findall(r"^  --(\w+)", help_of(program), re.MULTILINE))
             settings = (HERE / f"{program}.env").read_text()
             variables = re.findall(r"^#?THINWIRE_(\w+)=", settings, re.MULTILINE)
@@ -75,7 +78,7 @@ class UnitsTest(unittest.TestCase):
                 self.assertIn(variable.lower(), flags, f"{program}.env")
 
     def test_an_instance_may_have_a_file_of_its_own(self):
-        for program in PROGRAMS:
+        for program in PROCESSES:
             number = f"THINWIRE_{program.upper()}"
             files = {f"/etc/thinwire/{program}.env": {"THINWIRE_CONFIG": "job"},
                      f"/etc/thinwire/{program}-exp1.env": {"THINWIRE_CONFIG": "other", number: "0"}}
@@ -85,12 +88,27 @@ class UnitsTest(unittest.TestCase):
             self.assertEqual(environment_of(program, "exp1", files), {
                 number: "0", "THINWIRE_CONFIG": "other", "THINWIRE_CREDENTIALS": f"/etc/thinwire/{program}-exp1"})
 
+    def test_a_mirror_has_the_settings_of_its_files(self):
+        settings = dict(re.findall(r"^#?(\w+)=(.*)$", (HERE / "mirror.env").read_text(), re.MULTILINE))
+        own = {"THINWIRE_MIRROR_URL": "", "THINWIRE_STATE_DIR": "/var/lib/thinwire/exp1", "AWS_PROFILE": "run7"}
+        files = {"/etc/thinwire/mirror.env": settings, "/etc/thinwire/mirror-exp1.env": own}
+        environment = environment_of("mirror", "exp1", files)
+        self.assertEqual(environment, {**settings, **own})
+        line = re.search(r"^ExecStart=(.*)$", unit_text("mirror"), re.MULTILINE)[1]
+        command = [string.Template(word).substitute(environment) for word in line.split()]
+        self.assertEqual(command, [str(PROGRAMS["mirror"]), "checkpoint", "mirror", "", "--state_dir", "/var/lib/thinwire/exp1",
+                                   "--every", settings["THINWIRE_MIRROR_SECONDS"]])
+        # The program knows all flags, and ends because no bucket is named.
+        end = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((end.returncode, end.stdout), (78, ""))
+        self.assertRegex(end.stderr, r"^URL: not a bucket ")
+
     def test_restarts_follow_the_documented_exit_codes(self):
         page = pathlib.Path("docs/configuration.md").read_text()
         rows = re.findall(r"^\| (\d+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
         self.assertEqual(len(rows), 10)
-        # A server neither diverges nor ends with another code than 0 after a signal.
-        for program, others in (("server", ["65", "75", "130"]), ("worker", ["130"])):
+        # A server neither diverges nor ends with another code than 0 after a signal; a mirror does not diverge.
+        for program, others in (("server", ["65", "75", "130"]), ("worker", ["130"]), ("mirror", ["65", "130"])):
             unit = configparser.ConfigParser(strict=False)
             unit.optionxform = str
             unit.read_string(unit_text(program).replace("%", "%%"))
