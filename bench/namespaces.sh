@@ -1,4 +1,4 @@
-# Hosts that are network namespaces, joined by a switch with links of limited rate. For the scripts of this folder: the
+# Hosts that are network namespaces, joined by a switch with links of limited rate. For the scripts of bench/ and tests/: the
 # script sets these variables, then runs `source bench/namespaces.sh`.
 #
 #   script          the name of the script, for messages and to find its processes

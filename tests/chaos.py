@@ -14,7 +14,6 @@ The faults and their times follow from the seed; the order of the messages does 
 """
 
 import argparse
-import ctypes
 import heapq
 import itertools
 import json
@@ -22,7 +21,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +29,7 @@ import grpc
 import numpy as np
 
 from proto import control_pb2, control_pb2_grpc
+from tests.program import Failed, Program
 
 SERVERS, WORKERS = 2, 3
 MODES = {"sync": "mode: sync", "backup": "mode: backup backup: 1", "ssp": "mode: ssp slack: 2", "async": "mode: async"}
@@ -40,57 +39,6 @@ FAULT_SECONDS = 8  # the time of faults in each job
 END_SECONDS = 90  # a job without faults that takes longer than this hangs
 LEAST_ACCURACY = 0.5
 VALUES = 7850  # of the model softmax
-
-
-class Failed(Exception):
-    pass
-
-
-def die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-class Program:
-    """A process with its output and log in files."""
-
-    def __init__(self, folder, name, arguments, commands=False):
-        self.name = name
-        self.killed = False  # by a fault
-        self.output_file = os.path.join(folder, f"{name}.out")
-        self.log_file = os.path.join(folder, f"{name}.log")
-        with open(self.output_file, "a", encoding="utf-8") as output, open(self.log_file, "a", encoding="utf-8") as log:
-            self.output_start, self.log_start = output.tell(), log.tell()
-            self.process = subprocess.Popen(
-                arguments, stdout=output, stderr=log, stdin=subprocess.PIPE if commands else subprocess.DEVNULL,
-                preexec_fn=die_with_parent)
-
-    def output(self):
-        with open(self.output_file, encoding="utf-8", errors="replace") as file:
-            file.seek(self.output_start)
-            return file.read()
-
-    def log(self):
-        with open(self.log_file, encoding="utf-8", errors="replace") as file:
-            file.seek(self.log_start)
-            return file.read()
-
-    def address(self):
-        """Waits until the program listens, and returns its host:port."""
-        end = time.monotonic() + END_SECONDS
-        while time.monotonic() < end and self.process.poll() is None:
-            for line in self.output().splitlines():
-                if line.startswith("listening "):
-                    return line.split()[1]
-            time.sleep(0.02)
-        raise Failed(f"{self.name} does not listen")
-
-    def command(self, text):
-        self.process.stdin.write(f"{text}\n".encode())
-        self.process.stdin.flush()
-
-    def signal(self, number):
-        if self.process.poll() is None:
-            self.process.send_signal(number)
 
 
 class Cluster:

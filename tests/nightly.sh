@@ -25,6 +25,8 @@
 #   podman     the pods of deploy/k8s; skipped without podman or the image       3 minutes
 #   walk       the commands of docs/two_machines.md on three bare machines; skipped without root or mmdebstrap
 #                                                                                10 minutes
+#   operate    what an operator does and must see, on three hosts; skipped without root
+#                                                                                10 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #                    [--parts shards,cluster]
@@ -43,7 +45,7 @@ fuzz_seconds=60
 server_seconds=120
 chaos_seconds=180
 seed=$(date +%s)
-names=(shards cluster fuzz server sanitizers tsan headers promises times chaos page monitoring deb torch wheel image podman walk)
+names=(shards cluster fuzz server sanitizers tsan headers promises times chaos page monitoring deb torch wheel image podman walk operate)
 parts=$(IFS=,; echo "${names[*]}")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "nightly.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
@@ -170,6 +172,14 @@ walk() {
   tests/walk.sh
 }
 
+operate() {
+  if [ "$(id -u)" -ne 0 ]; then
+    echo "skipped: no root"
+    return 0
+  fi
+  bazel build //cli:thinwire //server //worker && tests/operate.sh
+}
+
 part shards shards
 part cluster cluster
 part fuzz fuzz
@@ -188,6 +198,7 @@ part wheel wheel
 part image image
 part podman bazel run //tests/k8s:podman_run
 part walk walk
+part operate operate
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"

@@ -31,7 +31,8 @@ PARTS = (r"shards: passed, .*//sim:simulate -- --durability none --seed 5 --coun
          r"wheel: passed, \d+ s: installed and trained",
          r"image: passed, \d+ s: built and trained",
          r"podman: passed, .*//tests/k8s:podman_run",
-         r"walk: passed, \d+ s: walked")
+         r"walk: passed, \d+ s: walked",
+         r"operate: passed, \d+ s: 38 passed, 0 failed")
 
 # A stub of bazel.
 BAZEL = """case "$*" in
@@ -95,6 +96,7 @@ class ScriptsTest(unittest.TestCase):
                 "tests/wheel_test.sh": 'echo "installed and trained"',
                 "tests/image_test.sh": 'echo "built and trained"',
                 "tests/walk.sh": 'echo "walked"',
+                "tests/operate.sh": 'echo "38 passed, 0 failed"',
             }
             for path, text in stubs.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
