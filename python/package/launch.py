@@ -5,17 +5,22 @@
 The servers start with the job that worker 0 describes: the job file and the settings of the program. Every line of output
 begins with the name of its process. The command ends when all workers have ended; if a process fails, it ends the others.
 
+    srun -N 4 thinwire launch --servers 2 train.py
+
+In a step of Slurm with several tasks, each task becomes one worker of the job, as under torchrun: worker 0 starts the servers.
+
 Exit codes: 0 if all workers ended with 0; otherwise that of the first process that failed; 64 for wrong arguments; 130 after
 Ctrl-C.
 """
 
 import argparse
 import os
+import re
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 from thinwire import _client
@@ -35,7 +40,7 @@ def _parse() -> argparse.Namespace:
     parser = _Parser(prog="thinwire launch", description=__doc__.split("\n", 1)[0], allow_abbrev=False,
                      epilog="Every setting of a job file is a flag, too, such as --mode async. The program's own values "
                             "replace those of flags.")
-    parser.add_argument("--workers", type=int, default=1, help="the number of workers (default: 1)")
+    parser.add_argument("--workers", type=int, help="the number of workers (default: 1; under srun the number of tasks)")
     parser.add_argument("--servers", type=int, default=1, help="the number of servers (default: 1)")
     parser.add_argument("--config", help="the job file (default: the settings of the program are the job)")
     parser.add_argument("--state_dir", help="the folder in which servers and workers keep their state (durability)")
@@ -47,6 +52,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("script", metavar="PROGRAM.py", help="the Python program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
     arguments = parser.parse_args()
+    if _is_slurm_task() and arguments.workers is not None:
+        parser.error("--workers: not valid under srun with several tasks (expected none, since each task is a worker, got "
+                     f"{arguments.workers})")
+    if arguments.workers is None:
+        arguments.workers = 1
     for name in ("workers", "servers"):
         if getattr(arguments, name) < 1:
             parser.error(f"--{name}: out of range (expected at least 1, got {getattr(arguments, name)})")
@@ -69,13 +79,44 @@ def _settings() -> list[str]:
     return [name for name in _client.setting_names() if name not in ("workers", "servers")]
 
 
+def _is_slurm_task() -> bool:
+    """Returns whether this process is one of several tasks of a step that srun has started. A batch script belongs to no step."""
+    return int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1 and "SLURM_PROCID" in os.environ
+
+
+def _first_host(hosts: str) -> str:
+    """Returns the first name of Slurm's list HOSTS, such as node01 of "node[01-03,07],gpu1"."""
+    return re.sub(r"\[(\d+)[^]]*\]", r"\1", hosts).split(",")[0]
+
+
+def _torchrun_variables() -> dict[str, str]:
+    """Returns the variables that torchrun sets, for this task of Slurm. MASTER_ADDR and MASTER_PORT may be set already."""
+    slurm = {name.removeprefix("SLURM_"): value for name, value in os.environ.items() if name.startswith("SLURM_")}
+    count = slurm["STEP_NUM_TASKS"]
+    variables = {"RANK": slurm["PROCID"], "WORLD_SIZE": count, "LOCAL_RANK": slurm.get("LOCALID", "0")}
+    if slurm.get("STEP_NUM_NODES") == "1":
+        variables["LOCAL_WORLD_SIZE"] = count
+    host = _first_host(slurm.get("STEP_NODELIST", "localhost"))
+    # All tasks choose the same port, and jobs that share a machine choose different ones.
+    port = 20000 + (7 * int(slurm.get("JOB_ID", "0")) + int(slurm.get("STEP_ID", "0"))) % 10000
+    return variables | {"MASTER_ADDR": os.environ.get("MASTER_ADDR", host), "MASTER_PORT": os.environ.get("MASTER_PORT", str(port))}
+
+
+def _become_worker(arguments: argparse.Namespace) -> NoReturn:
+    """Replaces this task of Slurm by the program."""
+    environment = dict(os.environ) | _torchrun_variables() | _settings_in_environment(arguments, ("servers",))
+    os.execve(sys.executable, [sys.executable, arguments.script, *arguments.arguments], environment)
+
+
+def _settings_in_environment(arguments: argparse.Namespace, numbers: Iterable[str]) -> dict[str, str]:
+    """Returns the variables with which a worker reads the settings of the flags, with those of NUMBERS."""
+    values = {name: getattr(arguments, name) for name in (*numbers, "config", "state_dir", "uplink", "downlink", *_settings())}
+    return {"THINWIRE_" + name.upper(): str(value) for name, value in values.items() if value is not None}
+
+
 def _environment(arguments: argparse.Namespace, folder: str) -> dict[str, str]:
     """Returns the environment of the workers."""
-    environment = dict(os.environ)
-    for name in ("workers", "servers", "config", "state_dir", "uplink", "downlink", *_settings()):
-        value = getattr(arguments, name)
-        if value is not None:
-            environment["THINWIRE_" + name.upper()] = str(value)
+    environment = dict(os.environ) | _settings_in_environment(arguments, ("workers", "servers"))
     environment["THINWIRE_ADDRESSES_FILE"] = os.path.join(folder, _ADDRESSES_FILE)
     environment["PYTHONUNBUFFERED"] = "1"
     environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // arguments.workers)))
@@ -142,6 +183,8 @@ def _drain_seconds(job_file: str) -> int:
 
 def main() -> None:
     arguments = _parse()
+    if _is_slurm_task():
+        _become_worker(arguments)
     # Ends the processes after SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     listening: dict[str, str] = {}

@@ -24,10 +24,21 @@ from tests.python import worker
 settings = {SETTINGS!r}
 """
 
+# Starts the tasks of a step as srun does, with its variables: python3 -c SRUN COUNT COMMAND. srun ends with the highest exit code.
+SRUN = """
+import os, subprocess, sys
+count, command = int(sys.argv[1]), sys.argv[2:]
+step = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": str(count), "SLURM_STEP_NUM_NODES": "1",
+        "SLURM_STEP_NODELIST": "localhost"}
+tasks = [subprocess.Popen(command, env={**step, **os.environ, "SLURM_PROCID": str(n), "SLURM_LOCALID": str(n)})
+         for n in range(count)]
+sys.exit(max(task.wait() for task in tasks))
+"""
+
 
 def environment_of(folder, **variables):
     """Returns the environment of a command whose processes have FOLDER in their environment."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("THINWIRE_", "SLURM_"))}
     return {**clean, "PYTHONPATH": jobs.PYTHONPATH, "THINWIRE_PYTHON": sys.executable, "TMPDIR": folder, "OMP_NUM_THREADS": "1",
             "PYTHONUNBUFFERED": "1", **variables}
 
@@ -105,6 +116,9 @@ class LaunchTestCase(unittest.TestCase):
     def launch_two(self, *arguments):
         return self.launch("--workers", "2", "--servers", "2", *arguments)
 
+    def srun_launch(self, count, *arguments, **variables):
+        return self.start(sys.executable, "-c", SRUN, str(count), THINWIRE, "launch", *arguments, **variables)
+
     def torchrun(self, *arguments, rendezvous=("--standalone",), **variables):
         # PyTorch 1.13 with Python 3.11 accepts no other value of --redirects and --tee than 1 and 2, not even the default.
         return self.start(sys.executable, "-m", "torch.distributed.run", *rendezvous, "--nproc_per_node", "2",
@@ -119,6 +133,23 @@ class LaunchTest(LaunchTestCase):
         self.assertEqual(code, 0, errors)
         for number in range(2):
             self.assertIn(f"worker {number}: {own} ['2', 'async', None]\n", output)
+
+    def test_each_task_of_slurm_becomes_a_worker(self):
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "THINWIRE_SERVERS", "THINWIRE_MODE")
+        program = self.program(f"words = [*[os.environ[name] for name in {names}], *sys.argv[1:]]\n"
+                               "os.write(1, (' '.join(words) + '\\n').encode())  # at once, since the tasks share the pipe\n")
+        for hosts, first in (("node[07-09,11],gpu1", "node07"), ("a-1,b[1-2]", "a-1"), ("rack[1-2]n[03-04]", "rack1n03")):
+            process = self.srun_launch(2, "--servers", "3", "--mode", "async", program, "--workers", SLURM_STEP_NODELIST=hosts)
+            code, output, errors = self.end_of(process)
+            self.assertEqual(code, 0, errors)
+            self.assertEqual(sorted(output.splitlines()),
+                             [f"{number} 2 {number} {first} 22977 3 async --workers" for number in range(2)])
+        code, _, errors = self.end_of(self.srun_launch(2, "--workers", "2", program))
+        self.assertEqual(code, 64)
+        self.assertIn("--workers: not valid under srun with several tasks (expected none, since each task is a worker, got 2)", errors)
+        # A step of one task starts all processes of the job, as elsewhere.
+        code, output, errors = self.end_of(self.srun_launch(1, "--workers", "2", self.program("print(worker.WORKER)")))
+        self.assertEqual((code, sorted(output.splitlines())), (0, ["worker 0: 0", "worker 1: 1"]), errors)
 
     def test_the_exit_code_is_that_of_the_worker_that_fails_first(self):
         program = self.program("worker.train(settings, steps=3)\nsys.exit(7 if worker.WORKER == 1 else 0)")
@@ -285,12 +316,14 @@ class HostsTest(LaunchTestCase):
 
 
 class TorchrunTest(LaunchTestCase):
-    def test_torchrun_trains_as_launch_does(self):
+    def test_torchrun_and_the_tasks_of_slurm_train_as_launch_does(self):
         program = self.program("with open(f'{sys.argv[1]}-{worker.WORKER}', 'w') as sys.stdout:\n"
                                "    worker.train(dict(settings, ordered_fold=True))\n"
                                "sys.stdout = sys.__stdout__")
         results = {}
         for name, process in (("launch", self.launch_two(program, self.folder + "/launch")),
+                              ("srun", self.srun_launch(2, "--servers", "2", program, self.folder + "/srun",
+                                                        MASTER_PORT=free_port())),
                               ("torchrun", self.torchrun(program, self.folder + "/torchrun"))):
             code, _, errors = self.end_of(process)
             self.assertEqual(code, 0, errors)
@@ -299,7 +332,8 @@ class TorchrunTest(LaunchTestCase):
                     results[name, number] = json.load(file)
         for number in range(2):
             for value in ("step", "parameters"):
-                self.assertEqual(results["torchrun", number][value], results["launch", number][value])
+                for name in ("srun", "torchrun"):
+                    self.assertEqual(results[name, number][value], results["launch", number][value])
 
     def expect_lost_server(self, errors, server):
         # The two workers write at the same time, so their lines may be mixed.
