@@ -75,6 +75,8 @@ def main():
         print(f"--only: wrong number (expected some of 1 to {len(ORDERED)}, got {options.only})", file=sys.stderr)
         return 64
     numbers = [int(number) for number in chosen]
+    for name in [name for name in os.environ if name.startswith("THINWIRE_")]:
+        del os.environ[name]  # the trials have settings of their own
     return 1 if run(Setting(options.prefix, options.programs, options.work), numbers) else 0
 
 

@@ -11,7 +11,7 @@ from tests.program import Failed, wait_until
 
 @trial("a drained worker leaves with 0, the others go on, and it may return")
 def drain_worker(site):
-    site.train()
+    site.train(lease=600)
     site.thinwire("drain", "--worker", "1", words=["worker 1 finishes its step, pushes its residual, leaves and exits with code 0"])
     site.ends("worker1", 0)
     site.steps(5)
@@ -40,7 +40,7 @@ def drain_server(site):
 
 @trial("SIGTERM at one worker: it ends with 75, and the others do not wait for its lease")
 def stop_worker(site):
-    site.train()
+    site.train(lease=600)
     site.started["worker1"].signal(signal.SIGTERM)
     site.ends("worker1", 75)
     site.steps(20)
@@ -78,7 +78,7 @@ def scale(site):
     site.ends("worker3", 76, "worker: above the number of workers (expected below 3, got 3)")
     site.thinwire("scale", "--workers", "2", words=["workers 3 -> 2"])
     site.ends("worker2", 0)
-    site.thinwire("scale", "--workers", "5", code=78, words=["4"])
+    site.thinwire("scale", "--workers", "5", code=78, words=["4, the value of max_workers, got 5)"])
     site.state("training")
 
 
@@ -88,7 +88,7 @@ def change_mode(site):
     site.thinwire("mode", "--set", "backup", "--backup", "1", words=["mode sync -> backup from step "])
     wait_until(lambda: re.search(r"^mode +backup", site.command("status")[1], re.MULTILINE), "the mode does not change")
     site.thinwire("mode", "--set", "sync", "--slack", "2", code=64, words=["--slack"])
-    site.thinwire("mode", "--set", "backup", "--backup", "2", code=78, words=["backup"])
+    site.thinwire("mode", "--set", "backup", "--backup", "2", code=78, words=["below 2, the value of workers, got 2)"])
     site.thinwire("mode", "--set", "sync", words=["mode backup -> sync from step "])
     site.thinwire("mode", "--set", "async", code=78, words=["momentum", "--force"])
     site.thinwire("mode", "--set", "async", "--force", words=["mode sync -> async from step "])

@@ -21,13 +21,13 @@ JOB = """
 name: "operate"
 servers: {servers}
 silence_seconds: 4
-consistency {{ {mode} workers: {workers} max_workers: 4 lease_seconds: 5 start_timeout_seconds: 20 drain_seconds: 10 }}
+consistency {{ {mode} workers: {workers} max_workers: 4 lease_seconds: {lease} start_timeout_seconds: 20 drain_seconds: 10 }}
 optimization {{ optimizer: {optimizer} learning_rate: {rate} }}
 recovery {{ durability: {durability} {recovery} }}
 task {{ model: mlp dataset: fashion_mnist train_examples: 2000 test_examples: 200 batch_size: 20 epochs: {epochs} device: "cpu" }}
 straggler: "0:20ms"
 """
-DEFAULTS = {"servers": 2, "workers": 2, "mode": "mode: sync", "optimizer": "sgd", "rate": 0.02, "durability": "log",
+DEFAULTS = {"servers": 2, "workers": 2, "mode": "mode: sync", "lease": 5, "optimizer": "sgd", "rate": 0.02, "durability": "log",
             "recovery": "checkpoint_seconds: 1", "epochs": 10000}  # 50 steps in an epoch, about a second
 
 

@@ -92,7 +92,7 @@ def start_in_any_order(site):
     site.workers()
     site.says("worker0", "waiting for server 0 (10.77.0.1:7000): ", "onnection refused")
     site.server(1)
-    site.thinwire("status", words=["server 0"], code=0)
+    site.thinwire("status", words=["server 0 (10.77.0.1:7000)", "1 of 2 answered"])
     site.server(0)
     site.state("training")
     site.steps(5)
