@@ -26,7 +26,7 @@
 #   walk       the commands of docs/two_machines.md on three bare machines; skipped without root or mmdebstrap
 #                                                                                10 minutes
 #   operate    what an operator does and must see, on three hosts; skipped without root
-#                                                                                10 minutes
+#                                                                                8 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #                    [--parts shards,cluster]

@@ -16,12 +16,6 @@ case "${1:-}" in
   --list) exec /usr/bin/python3 -m tests.operate --list ;;
   *) echo "operate.sh: $1: unknown flag (expected --only or --list)" >&2; exit 64 ;;
 esac
-for program in cli/thinwire server/server worker/worker; do
-  [ -x "bazel-bin/$program" ] && continue
-  echo "operate.sh: bazel-bin/$program: missing (expected the result of: bazel build //cli:thinwire //server //worker)" >&2
-  exit 69
-done
-
 script=operate.sh
 prefix=twop-$$
 work=""
@@ -31,6 +25,11 @@ congestion=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
 buffer_limits=()
 source bench/namespaces.sh
 
+for program in cli/thinwire server/server worker/worker; do
+  [ -x "bazel-bin/$program" ] && continue
+  echo "operate.sh: bazel-bin/$program: missing (expected the result of: bazel build //cli:thinwire //server //worker)" >&2
+  exit 69
+done
 work=$(mktemp -d)
 mkdir "$work/programs"
 for program in cli/thinwire server/server worker/worker; do
