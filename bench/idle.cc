@@ -16,17 +16,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "bench/fixed_gradient_worker.h"
 #include "bench/server_process.h"
-#include "client/client.h"
-#include "client/transport/grpc_transport.h"
 #include "common/time/clock.h"
-#include "common/time/thread_executor.h"
 
 namespace thinwire {
 namespace {
@@ -36,41 +32,12 @@ constexpr int kIdleSteps = 13;
 constexpr int kBusySteps = 300;
 constexpr int kWarmSteps = 20;
 
-// A worker that trains a model of 256 KiB against one server.
-class SmallModelWorker {
- public:
-  SmallModelWorker(const std::string& address, absl::Duration heartbeat_interval)
-      : transport_({address}) {
-    ClientOptions options;
-    options.heartbeat_interval = heartbeat_interval;
-    client_ = *Client::Make(options, {{"w", {256, 256}}}, transport_, threads_);
-    const std::vector<std::span<const float>> initial = {gradient_};
-    step_ = *client_->Join(initial);
-    CHECK(client_->WaitAll().ok());
-  }
-
-  void Step() {
-    client_->BeginStep(step_, 32);
-    client_->Ready(0, gradient_);
-    CHECK(client_->EndStep().ok());
-    step_ = *client_->NextStep();
-    CHECK(client_->WaitAll().ok());
-  }
-
- private:
-  Threads threads_;
-  GrpcTransport transport_;
-  const std::vector<float> gradient_ = std::vector<float>(size_t{256} * 256, 1e-3f);
-  std::unique_ptr<Client> client_;
-  thinwire::Step step_;
-};
-
 // Maps the name of a benchmark to its median step duration in milliseconds.
 using Medians = std::map<std::string, double>;
 
 // Measures steps with a pause of IDLE before each step. Stores the median duration of a step, in
 // milliseconds, in MEDIAN.
-void TimeSteps(benchmark::State& state, SmallModelWorker& worker, absl::Duration idle,
+void TimeSteps(benchmark::State& state, FixedGradientWorker& worker, absl::Duration idle,
                double& median) {
   SteadyClock clock;
   std::vector<double> times;
@@ -88,11 +55,14 @@ void TimeSteps(benchmark::State& state, SmallModelWorker& worker, absl::Duration
 
 void Add(const std::string& name, const ServerProcess& server, absl::Duration heartbeat_interval,
          absl::Duration idle, Medians& medians) {
-  benchmark::RegisterBenchmark(name.c_str(),
-                               [=, &server, &medians](benchmark::State& state) {
-                                 SmallModelWorker worker(server.address(), heartbeat_interval);
-                                 TimeSteps(state, worker, idle, medians[name]);
-                               })
+  benchmark::RegisterBenchmark(
+      name.c_str(),
+      [=, &server, &medians](benchmark::State& state) {
+        ClientOptions options;
+        options.heartbeat_interval = heartbeat_interval;
+        FixedGradientWorker worker(server.address(), options, {{"w", {256, 256}}});
+        TimeSteps(state, worker, idle, medians[name]);
+      })
       ->Iterations(idle > absl::ZeroDuration() ? kIdleSteps : kBusySteps)
       ->UseManualTime()
       ->Unit(benchmark::kMillisecond);

@@ -40,13 +40,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/fixed_gradient_worker.h"
 #include "bench/raw_stream.h"
 #include "bench/server_process.h"
-#include "client/client.h"
-#include "client/transport/grpc_transport.h"
-#include "common/memory/huge_page_arena.h"
 #include "common/time/clock.h"
-#include "common/time/thread_executor.h"
 #include "common/tls/authority.h"
 #include "common/tls/identity.h"
 #include "proto/grpc_credentials.h"
@@ -94,42 +91,15 @@ void ServeRaw(int pipe, const std::string& credentials) {
   Announce(pipe, server.address());
 }
 
-// A worker with a constant gradient for every layer.
-class FixedGradientWorker {
- public:
-  FixedGradientWorker(const std::string& address, uint32_t worker, const Credentials& credentials)
-      : transport_({address}, credentials) {
-    std::vector<TensorShape> tensors;
-    for (size_t i = 0; i < kLayers; ++i) {
-      tensors.push_back({absl::StrCat("w", i), {1024, 1024}});
-      gradients_.push_back(std::make_shared<std::vector<float>>(kValues / kLayers, 1e-3f));
-    }
-    ClientOptions options;
-    options.worker = WorkerId{worker};
-    options.memory = &arena_;
-    client_ = *Client::Make(options, tensors, transport_, threads_);
-    const std::vector<std::span<const float>> initial(kLayers, *gradients_[0]);
-    step_ = *client_->Join(initial);
-  }
-
-  // Pushes all gradients and blocks until all parameters of the next step have arrived.
-  void Step() {
-    client_->BeginStep(step_, 32);
-    CHECK(client_->WaitAll().ok());
-    for (uint32_t t = kLayers; t-- > 0;) client_->Ready(t, *gradients_[t], gradients_[t]);
-    CHECK(client_->EndStep().ok());
-    step_ = *client_->NextStep();
-    CHECK(client_->WaitAll().ok());
-  }
-
- private:
-  HugePageArena arena_;
-  Threads threads_;
-  GrpcTransport transport_;
-  std::vector<std::shared_ptr<const std::vector<float>>> gradients_;
-  std::unique_ptr<Client> client_;
-  thinwire::Step step_;
-};
+// Joins the server at ADDRESS as worker WORKER.
+std::unique_ptr<FixedGradientWorker> MakeWorker(const std::string& address, uint32_t worker,
+                                                const Credentials& credentials) {
+  std::vector<TensorShape> tensors;
+  for (size_t i = 0; i < kLayers; ++i) tensors.push_back({absl::StrCat("w", i), {1024, 1024}});
+  ClientOptions options;
+  options.worker = WorkerId{worker};
+  return std::make_unique<FixedGradientWorker>(address, options, tensors, credentials);
+}
 
 // Maps the name of a benchmark to its time in each round, in seconds.
 using Rounds = std::map<std::string, std::vector<double>>;
@@ -180,8 +150,7 @@ void TimeWorkers(benchmark::State& state, Fastest& fastest, const std::string& n
                  const ServerProcess& server, uint32_t workers, const std::string& credentials) {
   const Credentials loaded = *Credentials::Load(credentials, std::nullopt);
   std::vector<std::unique_ptr<FixedGradientWorker>> members;
-  for (uint32_t w = 0; w < workers; ++w)
-    members.push_back(std::make_unique<FixedGradientWorker>(server.address(), w, loaded));
+  for (uint32_t w = 0; w < workers; ++w) members.push_back(MakeWorker(server.address(), w, loaded));
   const auto step = [&] {
     std::vector<std::thread> threads;
     for (uint32_t w = 1; w < workers; ++w) threads.emplace_back([&, w] { members[w]->Step(); });

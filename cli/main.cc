@@ -197,5 +197,6 @@ ExitCode Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   thinwire::FillStandardFiles();
+  thinwire::SkipDeadlockSearch();
   return static_cast<int>(thinwire::Main(argc, argv));
 }

@@ -539,6 +539,25 @@ TEST(DistanceTest, StepsInFlightHideTheRoundTrip) {
   }
 }
 
+// The verdicts of the worker that pushes first do not wait for the parameters.
+TEST(MessageTest, TheSmallShardsOfAStepShareOneMessageToTheServerAndTwoBack) {
+  for (const Durability durability : {Durability::kNone, Durability::kLog}) {
+    VirtualTask task = Task();
+    task.last = Step{100};
+    JobSpec spec = Spec(Rule::Sync(2), durability);
+    spec.server_count = 1;
+    Cluster cluster(spec, task);
+    uint64_t to_server = 0, to_workers = 0;
+    cluster.network().WatchBytes([&](bool up, uint64_t) { ++(up ? to_server : to_workers); });
+    cluster.StartAll();
+    ASSERT_TRUE(cluster.RunUntilFinished(absl::Minutes(5))) << cluster.DescribeWorkers();
+    const uint64_t pushes = 2 * task.last.value;
+    EXPECT_LE(to_server, pushes + 10) << "the start takes some messages";
+    EXPECT_LE(to_workers, 2 * pushes + 10);
+    EXPECT_EQ(cluster.ledger().Close(), "");
+  }
+}
+
 TEST(LogFailureTest, CallsThatWaitForTheLogEnd) {
   const JobSpec spec = Spec(Rule::Sync(kWorkers), Durability::kLog);
   for (const bool full_disk : {false, true}) {

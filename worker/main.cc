@@ -36,6 +36,7 @@ const std::vector<std::string_view> kFieldsPerProcess = {
 int main(int argc, char** argv) {
   thinwire::FillStandardFiles();
   thinwire::IgnoreBrokenPipes();
+  thinwire::SkipDeadlockSearch();
   thinwire::Termination termination;
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);

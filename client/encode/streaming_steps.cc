@@ -66,7 +66,7 @@ void StreamingSteps::Follow(Step step, Tensors replica) {
       const float moved = replica[t][i] + (x_[t][i] - base_[t][i]);
       x_[t][i] = has_values && std::isfinite(moved) ? moved : replica[t][i];
     }
-    std::ranges::copy(replica[t], base_[t].begin());
+    std::copy(replica[t].begin(), replica[t].end(), base_[t].begin());
   }
   Finish(step);
 }
@@ -78,7 +78,7 @@ void StreamingSteps::Take(std::span<const ShardId> shards) {
       const std::span<float> base = base_[s.tensor].subspan(s.offset, s.count);
       const std::span<float> difference = difference_[s.tensor].subspan(s.offset, s.count);
       for (size_t i = 0; i < s.count; ++i) difference[i] = base[i] - x[i];
-      std::ranges::copy(x, base.begin());
+      std::copy(x.begin(), x.end(), base.begin());
     }
   }
 }

@@ -93,6 +93,8 @@ void Exchange::OnMessage(ServerLink& link, const ServerFrame& message) {
     if (!stopped_) reads_.OnParameters(link, entry);
   }
   if (!stopped_) reads_.OnWaiting(link, message.waits);
+  // Wakes the training thread once for the verdicts and the parameters of a message.
+  pushes_.ContinueIfPossible();
 }
 
 void Exchange::CheckServers() {

@@ -143,6 +143,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
     for (const VerdictEntry& verdict : message.verdicts) pushes_.OnVerdict(link, verdict);
     for (const ParametersEntry& entry : message.parameters) reads_.OnParameters(link, entry);
     reads_.OnWaiting(link, message.waits);
+    pushes_.ContinueIfPossible();
     absl::MutexLock lock(&mu_);
     for (const VerdictEntry& verdict : message.verdicts) verdicts_.push_back(verdict.shard);
   }

@@ -16,6 +16,15 @@
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
+namespace {
+
+// The pushes of a step share messages, because each message takes time of both processes. A message
+// is sent when its payloads have so many bytes: if the next gradient is not known yet, and if it can
+// be encoded at once. Even a slow link sends the first number of bytes in a fraction of a step.
+constexpr size_t kWorthAMessage = 8 << 10;
+constexpr size_t kWorthAMessageAtOnce = 64 << 10;
+
+}  // namespace
 
 PushPipeline::PushPipeline(const ExchangeParts& parts,
                            const std::vector<std::unique_ptr<ServerLink>>& links, ReadPath& reads,
@@ -146,9 +155,15 @@ void PushPipeline::Send(PushEncoder::Encoded encoded) {
   steps_.back().spans.Queued(shard);
   ServerLink& link = LinkOf(shard);
   link.queue().Push(std::move(push));
-  link.SendQueued();
+  const bool continues = parts_.encoder.may_finish() || gradients_.NextIsReady();
+  const bool last = !continues && gradients_.done();
+  size_t least = continues ? kWorthAMessageAtOnce : kWorthAMessage;
+  // The next fragment may become ready many local steps later.
+  if (last || fragments_.size() > 1) least = 0;
+  if (link.queue().unsent_bytes() >= least) link.SendQueued();
   reads_.MergeKept(shard);
-  if (stopped_ || !gradients_.done() || parts_.encoder.may_finish()) return;
+  if (stopped_ || !last) return;
+  for (const std::unique_ptr<ServerLink>& each : links_) each->SendQueued();
   encoded_ = true;
   parts_.listener.OnStepEncoded();
   ContinueIfPossible();
@@ -223,7 +238,6 @@ void PushPipeline::FinishSteps() {
     steps_.pop_front();
   }
   parts_.listener.OnUnjudged(unjudged_count());
-  ContinueIfPossible();
 }
 
 void PushPipeline::ContinueIfPossible() {

@@ -68,8 +68,10 @@ class PushPipeline {
   void ReadyFragment(uint32_t fragment, std::span<const std::span<const float>> tensors);
   // Continues if a send queue has room. Call this when a send queue has become shorter.
   void OnQueueRoom();
-  // Handles a verdict from the server of LINK.
+  // Handles a verdict from the server of LINK. Call ContinueIfPossible afterwards.
   void OnVerdict(ServerLink& link, const VerdictEntry& verdict);
+  // Lets the worker begin the next step, if it may.
+  void ContinueIfPossible();
   // Makes the pipeline ignore all gradients and verdicts from now on.
   void Stop() { stopped_ = true; }
   // Returns the first step without all verdicts.
@@ -94,8 +96,6 @@ class PushPipeline {
   void CountVerdict(const VerdictEntry& verdict);
   size_t unjudged_count() const { return steps_.size() - (has_pushes_ ? 0 : 1); }
   void FinishSteps();
-  // Lets the worker begin the next step, if it may.
-  void ContinueIfPossible();
   // Goes on with the step that the verdicts of late pushes demand.
   void Jump();
   void UpdateChoices();

@@ -32,9 +32,10 @@ class ServerLink::OpenStream final : public StreamObserver {
   // Opens the stream. Call once, before the first Write.
   void Open() { stream_ = link_.parts_.transport.Open(link_.server_, *this); }
 
-  // Returns true if Write may be called.
-  bool has_room() const {
+  // Returns true if Write may be called. Otherwise the link's OnWritten is called when it may.
+  bool has_room() {
     absl::MutexLock lock(&mu_);
+    if (!ready_.empty()) awaits_room_ = true;
     return ready_.empty();
   }
   // Writes FRAME, or keeps it ready until the previous frame is written. REQUIRES: has_room().
@@ -57,14 +58,16 @@ class ServerLink::OpenStream final : public StreamObserver {
   }
   void OnWritten() override {
     ByteChain frame;
+    bool notifies = false;
     {
       absl::MutexLock lock(&mu_);
       frame = std::exchange(ready_, ByteChain());
       writing_ = !frame.empty();
+      notifies = std::exchange(awaits_room_, false);
     }
     // stream_ still exists: its destructor waits until this call of OnWritten has returned.
     if (!frame.empty()) stream_->Write(std::move(frame));
-    Post([](ServerLink& link, uint64_t serial) { link.OnWritten(serial); });
+    if (notifies) Post([](ServerLink& link, uint64_t serial) { link.OnWritten(serial); });
   }
   void OnClosed(absl::Status status) override {
     Post([status = std::move(status)](ServerLink& link, uint64_t serial) {
@@ -82,8 +85,10 @@ class ServerLink::OpenStream final : public StreamObserver {
 
   ServerLink& link_;
   const uint64_t serial_;
-  mutable absl::Mutex mu_;
+  absl::Mutex mu_;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  // The link waits for room, or for the first message to be accepted.
+  bool awaits_room_ ABSL_GUARDED_BY(mu_) = true;
   ByteChain ready_ ABSL_GUARDED_BY(mu_);
   // Declared last, so that the stream is destroyed first and does not call this object while the
   // other members are destroyed.
@@ -122,7 +127,7 @@ void ServerLink::SendQueued() {
     // server that accepts no stream counts as lost.
     if (!queue_.has_unsent()) stream_->Write(ToBytes(EmptyFrame()));
   }
-  while (stream_->has_room()) {
+  while (queue_.has_unsent() && stream_->has_room()) {
     ByteChain message = NextMessage();
     if (message.empty()) return;
     stream_->Write(std::move(message));

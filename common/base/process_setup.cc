@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "absl/synchronization/mutex.h"
+
 namespace thinwire {
 
 void FillStandardFiles() {
@@ -19,6 +21,8 @@ void FillStandardFiles() {
 }
 
 void IgnoreBrokenPipes() { signal(SIGPIPE, SIG_IGN); }
+
+void SkipDeadlockSearch() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
 std::vector<int> StopSignals() {
   std::vector<int> signals = {SIGINT, SIGTERM};

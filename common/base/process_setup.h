@@ -14,6 +14,10 @@ void FillStandardFiles();
 // SIGPIPE would end a process when the reader of its log ends.
 void IgnoreBrokenPipes();
 
+// Switches off the search for deadlocks in the locks of Abseil, gRPC's among them, which Debian's
+// build of Abseil makes at every lock.
+void SkipDeadlockSearch();
+
 // Returns the signals that ask a process to stop in order: SIGINT, SIGTERM, and SIGHUP, which a
 // closed terminal sends. Without SIGHUP if the process ignores it, as under nohup.
 std::vector<int> StopSignals();

@@ -109,7 +109,7 @@ void DecodePayloadScaled(const CheckedPayload& payload, float scale, std::span<f
   if (payload.row().dense()) return payload.row().values->Decode(payload.body(), 0, scale, out);
   if (!PayloadIsSparse(payload)) {
     return DecodePayloadInBlocks(payload, scale, [&](size_t first, std::span<const float> values) {
-      std::ranges::copy(values, out.subspan(first).begin());
+      std::copy(values.begin(), values.end(), out.subspan(first).begin());
     });
   }
   std::ranges::fill(out, 0.0f);

@@ -27,9 +27,12 @@ ThreadExecutor::ThreadExecutor(Clock& clock, int nice)
       }) {}
 
 void ThreadExecutor::Post(Task task) {
-  absl::MutexLock lock(&mu_);
-  if (stopped_) return;
-  tasks_.push_back(std::move(task));
+  {
+    absl::MutexLock lock(&mu_);
+    if (stopped_) return;
+    tasks_.push_back(std::move(task));
+  }
+  // Without the lock, for which the thread would wait as soon as it is awake.
   changed_.Signal();
 }
 

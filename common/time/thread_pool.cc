@@ -13,8 +13,12 @@ class ThreadPool::PoolExecutor final : public Executor {
 
   absl::Time Now() override { return pool_.Now(); }
   void Post(Task task) override {
-    absl::MutexLock lock(&pool_.mu_);
-    if (!stopped_) pool_.Add(*this, std::move(task));
+    {
+      absl::MutexLock lock(&pool_.mu_);
+      if (stopped_ || !pool_.Add(*this, std::move(task))) return;
+    }
+    // Without the lock, for which the thread would wait as soon as it is awake.
+    pool_.changed_.Signal();
   }
   void PostAt(absl::Time at, Task task) override {
     absl::MutexLock lock(&pool_.mu_);
@@ -84,12 +88,12 @@ ThreadPool::~ThreadPool() {
 
 std::unique_ptr<Executor> ThreadPool::Make() { return std::make_unique<PoolExecutor>(*this); }
 
-void ThreadPool::Add(PoolExecutor& executor, Executor::Task task) {
+bool ThreadPool::Add(PoolExecutor& executor, Executor::Task task) {
   executor.tasks_.push_back(std::move(task));
-  if (executor.active_) return;
+  if (executor.active_) return false;
   executor.active_ = true;
   ready_.push_back(&executor);
-  changed_.Signal();
+  return true;
 }
 
 void ThreadPool::RunExecutors() {

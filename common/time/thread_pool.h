@@ -42,8 +42,9 @@ class ThreadPool final : public ExecutorFactory {
   // Blocks until an executor has tasks, and moves them to TASKS, which is empty. Returns null once
   // the pool ends.
   PoolExecutor* NextExecutor(std::vector<Executor::Task>& tasks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Adds TASK to the tasks of EXECUTOR.
-  void Add(PoolExecutor& executor, Executor::Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Adds TASK to the tasks of EXECUTOR. Returns whether a thread must run the executor, which had no
+  // task.
+  bool Add(PoolExecutor& executor, Executor::Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   SteadyClock clock_;
   absl::Mutex mu_;

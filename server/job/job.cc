@@ -60,10 +60,13 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
              .journal = journal_,
              .frames = frames_,
              .model = model_,
+             .clock = clock_,
              .heard =
                  [this](WorkerId worker, Incarnation incarnation) {
                    control_.Post([=, this] { RenewLease(worker, incarnation); });
-                 }},
+                 },
+             // Far below the third of a lease after which a heartbeat renews it.
+             .heard_interval = options_.lease / 100},
       state_(FirstState(options_)),
       last_wait_notices_(clock.Now()),
       // A shorter pause expires no lease, because a worker sends about three heartbeats per lease.

@@ -17,6 +17,10 @@
 namespace thinwire {
 namespace {
 
+// The shards of a strand have at most so many values together, unless there is only one. A thread
+// updates so many in about the time in which it wakes up.
+constexpr uint64_t kStrandValues = 65536;
+
 std::string Summary(const Partition& partition) {
   return absl::StrCat(partition.tensors().size(), " tensors, ", partition.value_count(),
                       " values, shards of ", partition.shard_size(), ", hash ",
@@ -34,9 +38,16 @@ bool IsSame(const Partition& a, const Partition& b) {
 HostedModel::HostedModel(Partition partition, ServerId self, const ShardOptions& options,
                          const ShardHost::Shared& shared)
     : partition_(std::move(partition)), by_shard_(partition_.shard_count()) {
+  uint64_t strand_values = 0;  // of the shards on the last strand
   for (ShardId shard : partition_.ShardsOf(self)) {
+    strand_values += partition_.value_count(shard);
+    if (strands_.empty() || strand_values > kStrandValues) {
+      strands_.push_back(shared.strands.Make());
+      strand_values = partition_.value_count(shard);
+    }
     hosts_.push_back(std::make_unique<ShardHost>(shard, OptionsOf(partition_, shard, options),
-                                                 shared, partition_.group(shard)));
+                                                 shared, *strands_.back(),
+                                                 partition_.group(shard)));
     by_shard_[shard.value] = hosts_.back().get();
   }
 }
@@ -61,7 +72,7 @@ Step HostedModel::largest_next() const {
 }
 
 void HostedModel::Finish() const {
-  for (const auto& host : hosts_) host->Finish();
+  for (const auto& strand : strands_) strand->Finish();
 }
 
 bool HostedModel::open() const {

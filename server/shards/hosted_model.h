@@ -113,6 +113,7 @@ class HostedModel {
   const Partition partition_;
   std::vector<std::unique_ptr<ShardHost>> hosts_;
   std::vector<ShardHost*> by_shard_;
+  std::vector<std::unique_ptr<Executor>> strands_;  // last, because their tasks use the hosts
 };
 
 // Thread-safe.

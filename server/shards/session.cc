@@ -87,14 +87,21 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
   scope_.counters.Update([push_bytes](StatusReply& counts) {
     counts.set_push_payload_bytes(counts.push_payload_bytes() + push_bytes);
   });
-  for (ShardEvents& group : groups) {
-    ShardHost& host = model->host(group.shard);
-    for (Event& event : group.events) {
-      host.Submit(std::move(event), stream_, [token](const Effects&) {});
+  {
+    FrameBatch batch;
+    for (ShardEvents& group : groups) {
+      ShardHost& host = model->host(group.shard);
+      for (Event& event : group.events) {
+        host.Submit(
+            std::move(event), stream_, [token](const Effects&) {}, &batch);
+      }
     }
   }
   // Behind the events, so that what the job decides about their sender follows them.
-  scope_.heard(sender_->first, sender_->second);
+  if (const absl::Time now = scope_.clock.Now(); now >= heard_ + scope_.heard_interval) {
+    heard_ = now;
+    scope_.heard(sender_->first, sender_->second);
+  }
   return absl::OkStatus();
 }
 

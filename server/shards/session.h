@@ -25,8 +25,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/memory/byte_chain.h"
+#include "common/time/clock.h"
 #include "proto/frame.h"
 #include "server/shards/frame_budget.h"
 #include "server/shards/stream/server_stream.h"
@@ -50,7 +52,10 @@ struct SessionScope {
   Journal& journal;
   FrameBudget& frames;
   const ModelSlot& model;
-  std::function<void(WorkerId, Incarnation)> heard;  // called with each frame's sender
+  Clock& clock;
+  // Called with a frame's sender, not more often than in this interval by one stream.
+  std::function<void(WorkerId, Incarnation)> heard;
+  absl::Duration heard_interval;
 };
 
 class Session {
@@ -79,6 +84,7 @@ class Session {
   const std::function<absl::Status(WorkerId, Incarnation)> may_send_;  // StreamLink::check_sender
   const std::shared_ptr<ServerStream> stream_;
   const std::shared_ptr<FrameWindow> window_;  // outlives the session
+  absl::Time heard_ = absl::InfinitePast();    // the last call of scope_.heard
   // The sender of the first frame. Later frames must have the same sender.
   std::optional<std::pair<WorkerId, Incarnation>> sender_;
 };

@@ -83,7 +83,7 @@ Effects ShardHost::Fold(const Event& event) {
   return shard_.Apply(event);
 }
 
-void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers) {
+void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers, StreamBatch* batch) {
   if (answers.empty()) return;
   const TraceSpan span(tracer_, kLane, "encode parameters",
                        {.step = answers[0].step, .shard = id_});
@@ -96,11 +96,13 @@ void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers) {
     PublishNewest(shard_, answer.form, slots_);
     encode_nanos_ += NanosecondsSince(begin);
     stream->AddAnswer(id_, answer.step, answer.form, slots_,
-                      {static_cast<uint32_t>(answer.last - answer.step), answer.holds_pushes});
+                      {static_cast<uint32_t>(answer.last - answer.step), answer.holds_pushes},
+                      batch);
   }
 }
 
-Effects ShardHost::Apply(const Event& event, ServerStream* sender, LogSequence sequence) {
+Effects ShardHost::Apply(const Event& event, ServerStream* sender, LogSequence sequence,
+                         StreamBatch* batch) {
   const uint64_t saturated_updates = shard_.saturated_updates();
   const Version version = shard_.version();
   const Step frontier = shard_.frontier();
@@ -124,9 +126,9 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender, LogSequence s
   }
   ReportSaturation(saturated_updates);
   if (effects.judgement.has_value() && sender != nullptr) {
-    sender->AddVerdict(VerdictEntryOf(id_, *effects.judgement));
+    sender->AddVerdict(VerdictEntryOf(id_, *effects.judgement), batch);
   }
-  SendAnswers(effects.answers);
+  SendAnswers(effects.answers, batch);
   if (!shard_.seeded()) {
     // A worker whose lease has run out may never send the values, although its stream is open.
     const auto* expired = std::get_if<ExpireEvent>(&event);

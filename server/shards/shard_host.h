@@ -1,4 +1,4 @@
-// ShardHost runs one shard on its strand. It applies events, sends verdicts and answers to the
+// ShardHost runs one shard on a strand, which several small shards share. It applies events, sends verdicts and answers to the
 // workers' streams, and stores the shard's newest encoded parameters for these streams.
 //
 //   Submit -> journal: the event is durable -> strand: Apply -> verdicts, answers -> streams
@@ -22,6 +22,7 @@
 #include "common/base/ids.h"
 #include "common/time/clock.h"
 #include "common/time/executor.h"
+#include "common/time/post_batch.h"
 #include "common/time/trace.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
@@ -63,6 +64,18 @@ class ShardProgress {
   std::optional<absl::Duration> usual_;
 };
 
+// The verdicts and parameters of shards of at most so many values share messages. A message takes
+// more time than the update of so many values.
+inline constexpr uint64_t kSmallShard = 32768;
+
+// What the events of a frame do together. They are posted to the strands when the batch is
+// destroyed, unless the job has a log. The streams send the effects of those that concern small
+// shards when the last of them is applied.
+struct FrameBatch {
+  PostBatch posts;
+  std::shared_ptr<StreamBatch> effects = std::make_shared<StreamBatch>();
+};
+
 class ShardHost {
  public:
   // The objects that all shards of a server share. They must outlive the shards.
@@ -79,8 +92,10 @@ class ShardHost {
     ShardObserver* observer = nullptr;  // null: nobody observes the shards
   };
 
-  // GROUP is the parameter group of the shard.
-  ShardHost(ShardId id, const ShardOptions& options, const Shared& shared, uint32_t group = 0)
+  // STRAND: its tasks use the shard, so it must be stopped before the shard is destroyed. GROUP is
+  // the parameter group of the shard.
+  ShardHost(ShardId id, const ShardOptions& options, const Shared& shared, Executor& strand,
+            uint32_t group = 0)
       : id_(id),
         value_count_(options.value_count),
         streams_(shared.streams),
@@ -93,7 +108,7 @@ class ShardHost {
         shard_(options, *shared.groups[group].optimizer, shared.groups[group].schedule),
         next_(options.rule.max_workers),
         progress_(shared.clock.Now()),
-        strand_(shared.strands.Make()) {}
+        strand_(strand) {}
 
   ShardId id() const { return id_; }
   size_t value_count() const { return value_count_; }
@@ -115,17 +130,15 @@ class ShardHost {
   // Calls WORK(shard) on the strand, after all work that was posted earlier.
   template <typename Work>
   void Post(Work work) {
-    strand_->Post([this, work = std::move(work)]() mutable { work(shard_); });
+    strand_.Post([this, work = std::move(work)]() mutable { work(shard_); });
   }
-
-  // Blocks until all work that was posted earlier has returned. Later work never runs.
-  void Finish() { strand_->Finish(); }
 
   // Applies EVENT on the strand as soon as it is durable, then calls DONE(effects) there. SENDER is
   // the stream from which EVENT arrived; null: no stream. Events are applied in the order of the
-  // calls of Submit.
+  // calls of Submit. FRAME: the frame from which EVENT arrived; null: none.
   template <typename Done>
-  void Submit(Event event, std::shared_ptr<ServerStream> sender, Done done);
+  void Submit(Event event, std::shared_ptr<ServerStream> sender, Done done,
+              FrameBatch* frame = nullptr);
 
   // Restore and Replay rebuild the shard before the server uses its strand.
   absl::Status Restore(const SavedShard& saved);
@@ -141,8 +154,10 @@ class ShardHost {
 
   // Applies EVENT and adds its effects to the counters. Sends the verdict to SENDER, the stream
   // from which EVENT arrived (null if no stream). Sends each answered read to the stream of the
-  // reading worker. SEQUENCE: the record of EVENT; 0 without a log.
-  Effects Apply(const Event& event, ServerStream* sender, LogSequence sequence = 0);
+  // reading worker. SEQUENCE: the record of EVENT; 0 without a log. BATCH: see
+  // ServerStream::AddVerdict.
+  Effects Apply(const Event& event, ServerStream* sender, LogSequence sequence = 0,
+                StreamBatch* batch = nullptr);
 
   // Call on the strand.
   const ShardProgress& progress() const { return progress_; }
@@ -181,7 +196,7 @@ class ShardHost {
   // Applies EVENT to the shard. A push is folded here, and may complete an update.
   Effects Fold(const Event& event);
   // Passes ANSWERS to the streams of their workers.
-  void SendAnswers(const std::vector<ReadAnswer>& answers);
+  void SendAnswers(const std::vector<ReadAnswer>& answers, StreamBatch* batch);
 
   const ShardId id_;
   const size_t value_count_;
@@ -208,29 +223,34 @@ class ShardHost {
   std::optional<StepTimes> step_times_;
   std::atomic<uint64_t> frontier_ = 0;
   ShardProgress progress_;
-  LogSequence applied_ = 0;                 // the last log record that the shard's state contains
-  std::function<void(SavedShard)> saved_;   // set while a checkpoint waits for the shard's state
-  Step save_from_;                          // the checkpoint waits until the frontier is here
-  const std::unique_ptr<Executor> strand_;  // last, because its tasks use the members above
+  LogSequence applied_ = 0;                // the last log record that the shard's state contains
+  std::function<void(SavedShard)> saved_;  // set while a checkpoint waits for the shard's state
+  Step save_from_;                         // the checkpoint waits until the frontier is here
+  Executor& strand_;
 };
 
 template <typename Done>
-void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done done) {
+void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done done,
+                       FrameBatch* frame) {
+  std::shared_ptr<StreamBatch> batch;
+  if (frame != nullptr && value_count_ <= kSmallShard) batch = frame->effects;
   ++queued_event_count_;
   if (!journal_.logs()) {
-    return Post([this, event = std::move(event), sender = std::move(sender),
-                 done = std::move(done)](Shard&) mutable {
+    Executor::Task task = [this, event = std::move(event), sender = std::move(sender),
+                           done = std::move(done), batch = std::move(batch)]() mutable {
       --queued_event_count_;
-      done(Apply(event, sender.get()));
+      done(Apply(event, sender.get(), 0, batch.get()));
       SaveIfPossible();
-    });
+    };
+    if (frame == nullptr) return strand_.Post(std::move(task));
+    return frame->posts.Add(strand_, std::move(task));
   }
   const ShardRecord record{id_, event};
   journal_.Append(record, [this, event = std::move(event), sender = std::move(sender),
-                           done = std::move(done)](LogSequence sequence) {
-    Post([this, event, sender, done, sequence](Shard&) mutable {
+                           done = std::move(done), batch = std::move(batch)](LogSequence sequence) {
+    Post([this, event, sender, done, batch, sequence](Shard&) mutable {
       --queued_event_count_;
-      done(Apply(event, sender.get(), sequence));
+      done(Apply(event, sender.get(), sequence, batch.get()));
       applied_ = sequence;
       SaveIfPossible();
     });

@@ -82,9 +82,10 @@ class ShardHostTest : public testing::Test {
  protected:
   // Calls TEST on the strand of an open shard with seeded values, whose readers are blocked.
   void OnStrand(const PublishOptions& publish, absl::FunctionRef<void(ShardHost&, Shard&)> test) {
+    const std::unique_ptr<Executor> strand = strands_.Make();
     ShardHost host({0},
                    {.value_count = kCount, .rule = Rule::Async(kReaders + 1), .publish = publish},
-                   {updates_, strands_, streams_, counters_, journal_, clock_});
+                   {updates_, strands_, streams_, counters_, journal_, clock_}, *strand);
     for (uint32_t i = 0; i < kReaders; ++i) {
       readers_.push_back(std::make_unique<StuckReader>(WorkerId{i + 1}));
     }
@@ -103,7 +104,7 @@ class ShardHostTest : public testing::Test {
       EXPECT_TRUE(shard.open());
       test(host, shard);
     });
-    host.Finish();
+    strand->Finish();
   }
 
   // Pushes a gradient that changes the first CHANGED values.
@@ -233,7 +234,8 @@ TEST_F(ShardHostTest, AnObserverHearsAppliedReplayedAndRestoredEvents) {
                                     .clock = clock_,
                                     .observer = &observer};
   const ShardOptions options = {.value_count = kCount, .rule = Rule::Async(1)};
-  ShardHost host({0}, options, shared);
+  const std::unique_ptr<Executor> strand = strands_.Make();
+  ShardHost host({0}, options, shared, *strand);
   std::optional<SavedShard> saved;
   host.Post([&](Shard&) {
     host.Apply(SeedEvent{Fp32Payload(std::vector<float>(kCount))}, nullptr);
@@ -242,7 +244,7 @@ TEST_F(ShardHostTest, AnObserverHearsAppliedReplayedAndRestoredEvents) {
     Push(host, 1);
     host.SaveWhenPossible(7, Step{}, [&](SavedShard shard) { saved = std::move(shard); });
   });
-  host.Finish();
+  strand->Finish();
   EXPECT_EQ(observer.applied,
             (std::vector<std::pair<LogSequence, Version>>{
                 {0, Version{0}}, {0, Version{0}}, {0, Version{0}}, {0, Version{1}}}));
@@ -250,7 +252,7 @@ TEST_F(ShardHostTest, AnObserverHearsAppliedReplayedAndRestoredEvents) {
   ASSERT_TRUE(saved.has_value());
 
   observer = RecordingObserver();
-  ShardHost next({0}, options, shared);
+  ShardHost next({0}, options, shared, *strand);
   ASSERT_TRUE(next.Restore(*saved).ok());
   PushEvent push = pusher_.PushNothing(1);
   push.examples = 1;

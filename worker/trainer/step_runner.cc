@@ -116,7 +116,7 @@ absl::StatusOr<bool> StepRunner::TakeLocalStep(Step step, uint32_t local_step,
   const std::vector<std::span<float>> gradient(local_gradient_.begin(), local_gradient_.end());
   const Model::Gate open = [](uint32_t) { return absl::OkStatus(); };
   const Model::Sink copy = [&](uint32_t i, const TensorGradient& values) {
-    std::ranges::copy(values.values, gradient[i].begin());
+    std::copy(values.values.begin(), values.values.end(), gradient[i].begin());
   };
   ASSIGN_OR_RETURN(const BatchResult result, TrainOn(step, local_step, examples, open, copy));
   trained += result;

@@ -94,7 +94,7 @@ std::optional<PublishedDelta> DeltaPublisher::ExactDelta(std::span<const float> 
   const auto indices = std::make_unique_for_overwrite<uint32_t[]>(capacity);
   const auto count = kernels::CollectDifferent(masters, published_, {indices.get(), capacity});
   if (!count.has_value()) {
-    std::ranges::copy(masters, published_.begin());
+    std::copy(masters.begin(), masters.end(), published_.begin());
     return std::nullopt;
   }
   const std::span<const uint32_t> changed(indices.get(), *count);
@@ -108,7 +108,7 @@ std::optional<PublishedDelta> DeltaPublisher::ExactDelta(std::span<const float> 
 std::optional<PublishedDelta> DeltaPublisher::CodecDelta(Version version,
                                                          std::span<const float> masters) {
   const auto publish_masters = [&] {
-    std::ranges::copy(masters, published_.begin());
+    std::copy(masters.begin(), masters.end(), published_.begin());
     return std::nullopt;
   };
   if (!DifferencesAreFinite(masters) || !DifferencesAreFinite(published_)) {

@@ -48,7 +48,7 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer,
 }
 
 void Updater::Start(std::span<const float> masters) {
-  if (!average_.empty()) std::ranges::copy(masters, average_.begin());
+  if (!average_.empty()) std::copy(masters.begin(), masters.end(), average_.begin());
 }
 
 bool Updater::Apply(const Update& update, const Accumulator& accumulator,
@@ -61,7 +61,7 @@ bool Updater::Apply(const Update& update, const Accumulator& accumulator,
   }
   if (!tensor_sizes_.empty()) return ApplyToTensors(chosen, accumulator, before, masters);
   if (last_.empty()) return ApplyEverywhere(chosen, accumulator, before, masters);
-  if (before.data() != masters.data()) std::ranges::copy(before, masters.begin());
+  if (before.data() != masters.data()) std::copy(before.begin(), before.end(), masters.begin());
   if (selection_.has_value()) {
     return ApplyAtEntries(chosen, selection_->indices(), selection_->values(), masters);
   }
@@ -91,7 +91,8 @@ bool Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
       const size_t count = std::min(sum.size(), kDecodedBlock);
       const auto run = [&](std::span<float> all) { return all.subspan(first, count); };
       if (before.data() != masters.data()) {
-        std::ranges::copy(before.subspan(first, count), run(masters).begin());
+        const std::span<const float> old = before.subspan(first, count);
+        std::copy(old.begin(), old.end(), run(masters).begin());
       }
       std::ranges::transform(slots_, slots.begin(), run);
       saturated |= optimizer_.Apply(update, sum.first(count), run(masters), slots);
@@ -104,9 +105,9 @@ bool Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
 
 bool Updater::ApplyToTensors(const Update& update, const Accumulator& accumulator,
                              std::span<const float> before, std::span<float> masters) {
-  if (before.data() != masters.data()) std::ranges::copy(before, masters.begin());
+  if (before.data() != masters.data()) std::copy(before.begin(), before.end(), masters.begin());
   ForEachBlock(accumulator, [&](size_t first, std::span<const float> values) {
-    std::ranges::copy(values, gradient_.begin() + static_cast<std::ptrdiff_t>(first));
+    std::copy(values.begin(), values.end(), gradient_.begin() + static_cast<std::ptrdiff_t>(first));
   });
   std::vector<std::span<float>> slots(slots_.size());
   bool saturated = false;

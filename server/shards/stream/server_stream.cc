@@ -34,6 +34,15 @@ void SerialExecutor::Run(absl::AnyInvocable<void()> work) {
   }
 }
 
+StreamBatch::~StreamBatch() {
+  for (const std::shared_ptr<ServerStream>& stream : streams_) stream->Send();
+}
+
+void StreamBatch::Add(std::shared_ptr<ServerStream> stream) {
+  absl::MutexLock lock(&mu_);
+  streams_.insert(std::move(stream));
+}
+
 ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,
                            std::function<void(uint64_t, uint64_t)> count_sent)
     : link_(std::move(link)),
@@ -41,19 +50,26 @@ ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,
       epoch_(epoch),
       count_sent_(std::move(count_sent)) {}
 
-void ServerStream::AddVerdict(const VerdictEntry& verdict) {
-  serial_.Run([this, verdict] {
+void ServerStream::AddVerdict(const VerdictEntry& verdict, StreamBatch* batch) {
+  serial_.Run([this, verdict, sends = batch == nullptr] {
     if (!ending_) outbox_.AddVerdict(verdict);
-    Advance();
+    if (sends) Advance();
   });
+  if (batch != nullptr) batch->Add(shared_from_this());
 }
 
 void ServerStream::AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                             std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead) {
-  serial_.Run([this, shard, step, form, slots = std::move(slots), ahead] {
+                             std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead,
+                             StreamBatch* batch) {
+  serial_.Run([this, shard, step, form, slots = std::move(slots), ahead, sends = batch == nullptr] {
     if (!ending_) outbox_.AddAnswer(shard, step, form, slots, ahead);
-    Advance();
+    if (sends) Advance();
   });
+  if (batch != nullptr) batch->Add(shared_from_this());
+}
+
+void ServerStream::Send() {
+  serial_.Run([this] { Advance(); });
 }
 
 void ServerStream::AddWaiting(const WaitingEntry& wait) {

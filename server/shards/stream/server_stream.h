@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
@@ -62,6 +63,24 @@ struct StreamLink {
   };
 };
 
+class ServerStream;
+
+// StreamBatch makes streams send the entries of many small shards together: all that are added
+// until the batch is destroyed. Thread-safe.
+class StreamBatch {
+ public:
+  StreamBatch() = default;
+  ~StreamBatch();
+  StreamBatch(const StreamBatch&) = delete;
+  StreamBatch& operator=(const StreamBatch&) = delete;
+
+  void Add(std::shared_ptr<ServerStream> stream) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  absl::Mutex mu_;
+  std::set<std::shared_ptr<ServerStream>> streams_ ABSL_GUARDED_BY(mu_);
+};
+
 class ServerStream : public std::enable_shared_from_this<ServerStream> {
  public:
   // COUNT_SENT is called for each message, on any thread, with its size and the number of payload
@@ -69,10 +88,15 @@ class ServerStream : public std::enable_shared_from_this<ServerStream> {
   ServerStream(StreamLink link, Generation generation, Epoch epoch,
                std::function<void(uint64_t, uint64_t)> count_sent);
 
-  void AddVerdict(const VerdictEntry& verdict);
-  // Adds the answer to a read; StreamOutbox::AddAnswer explains the arguments.
+  // Adds a verdict, which the stream sends at once, or at the end of BATCH.
+  void AddVerdict(const VerdictEntry& verdict, StreamBatch* batch = nullptr);
+  // Adds the answer to a read; StreamOutbox::AddAnswer explains the arguments. The stream sends it
+  // at once, or at the end of BATCH.
   void AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                 std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead = {});
+                 std::shared_ptr<const PublishedSlots> slots, StepsAhead ahead = {},
+                 StreamBatch* batch = nullptr);
+  // Sends what was added.
+  void Send();
   void AddWaiting(const WaitingEntry& wait);
 
   // Allows the stream to read one more frame, and returns without waiting. The stream requests the

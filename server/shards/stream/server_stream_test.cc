@@ -77,6 +77,32 @@ TEST(ServerStreamTest, EntriesGatherWhileAWriteIsInProgress) {
   EXPECT_EQ(wire.frames.size(), 2u);
 }
 
+TEST(ServerStreamTest, TheEntriesOfABatchShareAMessage) {
+  Wire wire;
+  const auto stream = wire.Open();
+  {
+    StreamBatch batch;
+    for (uint32_t shard : {1, 2, 3}) stream->AddVerdict(OfShard(shard), &batch);
+    EXPECT_TRUE(wire.frames.empty());
+  }
+  ASSERT_EQ(wire.frames.size(), 1u);
+  EXPECT_EQ(wire.frames[0].verdicts.size(), 3u);
+}
+
+TEST(ServerStreamTest, AnEntryOutsideABatchTakesThoseOfTheBatchAlong) {
+  Wire wire;
+  const auto stream = wire.Open();
+  {
+    StreamBatch batch;
+    stream->AddVerdict(OfShard(1), &batch);
+    stream->AddVerdict(OfShard(2));
+    ASSERT_EQ(wire.frames.size(), 1u);
+    EXPECT_EQ(wire.frames[0].verdicts.size(), 2u);
+  }
+  stream->OnWritten(true);
+  EXPECT_EQ(wire.frames.size(), 1u);
+}
+
 TEST(ServerStreamTest, EndWaitsForTheCurrentWrite) {
   Wire wire;
   const auto stream = wire.Open();
