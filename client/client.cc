@@ -10,6 +10,7 @@
 #include "client/replica/replica.h"
 #include "common/base/status_macros.h"
 #include "common/spec/place_tensors.h"
+#include "common/text/quoted.h"
 
 namespace thinwire {
 
@@ -25,6 +26,13 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
         "fragments: out of range (expected 1 to ", partition.shard_count(),
         ", the number of the model's shards, which a smaller shard_size increases, got ",
         options.fragments, ")"));
+  }
+  if (const auto shared = partition.SharedTensor(); shared.has_value() && options.fragments > 1) {
+    // No shard of the tensor answers before all of them have their pushes.
+    return absl::InvalidArgumentError(absl::StrCat(
+        "fragments: not possible with optimizer lars or lamb and a tensor of more than ",
+        kLargestShardSize, " values (expected 1, got ", options.fragments, " with tensor ",
+        Quoted(partition.tensors()[*shared].name), ")"));
   }
   std::unique_ptr<Client> client(
       new Client(std::move(options), std::move(partition), transport, threads, device));

@@ -894,6 +894,13 @@ TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
                 .message(),
             "fragments: out of range (expected 1 to 5, the number of the model's shards, which a "
             "smaller shard_size increases, got 9)");
+  EXPECT_EQ(
+      Client::Make({.groups = {{.optimizer = {.kind = OptimizerKind::kLamb}}}, .fragments = 2},
+                   {{"w", {512, 513}}}, transport_, threads_)
+          .status()
+          .message(),
+      "fragments: not possible with optimizer lars or lamb and a tensor of more than 262144 "
+      "values (expected 1, got 2 with tensor \"w\")");
   Make({});
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
 }

@@ -32,7 +32,7 @@ struct ControlRpcOf<FollowRequest> : ControlRpc<FollowReply> {};
 template <>
 struct ControlRpcOf<RollbackRequest> : ControlRpc<RollbackReply> {};
 template <>
-struct ControlRpcOf<ClipRequest> : ControlRpc<ClipReply> {};
+struct ControlRpcOf<SumRequest> : ControlRpc<SumReply> {};
 template <>
 struct ControlRpcOf<HeartbeatRequest> : ControlRpc<HeartbeatReply> {};
 template <>
@@ -55,7 +55,7 @@ struct ControlRpcOf<StatusRequest> : ControlRpc<StatusReply> {};
 // A variant of the type Of<Request> for each RPC that the lead calls at the other servers.
 template <template <typename Request> typename Of>
 using LeadRpcs = std::variant<Of<AdmitRequest>, Of<FollowRequest>, Of<RollbackRequest>,
-                              Of<SetModeRequest>, Of<SaveCheckpointRequest>, Of<ClipRequest>>;
+                              Of<SetModeRequest>, Of<SaveCheckpointRequest>, Of<SumRequest>>;
 
 // The reply of the RPC with this request.
 template <typename Request>

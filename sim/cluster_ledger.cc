@@ -44,6 +44,7 @@ void LedgerCounts::Add(const LedgerCounts& other) {
   fenced += other.fenced;
   updates += other.updates;
   clipped += other.clipped;
+  shared += other.shared;
   undone += other.undone;
   rule_changes += other.rule_changes;
   delta_answers += other.delta_answers;
@@ -58,9 +59,9 @@ void LedgerCounts::Add(const LedgerCounts& other) {
 std::ostream& operator<<(std::ostream& out, const LedgerCounts& counts) {
   return out << counts.accepted << " pushes accepted, " << counts.late << " late, " << counts.fenced
              << " fenced, " << counts.undone << " undone, " << counts.updates << " updates, "
-             << counts.clipped << " of them clipped, " << counts.rule_changes
-             << " changes of the rule, " << counts.delta_answers << " deltas, "
-             << counts.full_answers << " whole parameters, " << counts.split_leases
+             << counts.clipped << " of them clipped, " << counts.shared << " of shared tensors, "
+             << counts.rule_changes << " changes of the rule, " << counts.delta_answers
+             << " deltas, " << counts.full_answers << " whole parameters, " << counts.split_leases
              << " leases ended at one server alone, " << counts.restored_residuals
              << " residuals restored, " << counts.checked_masses << " masses and "
              << counts.checked_replicas << " replicas checked";
@@ -76,7 +77,8 @@ ClusterLedger::ClusterLedger(const JobSpec& spec, const Partition& partition,
   const ShardOptions options = {.rule = spec.rule,
                                 .sparse_updates = spec.sparse_updates,
                                 .staleness = spec.staleness,
-                                .publish = spec.publish};
+                                .publish = spec.publish,
+                                .clip_norm = spec.clip_norm};
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const ShardId shard{s};
     ledgers_.emplace_back(
@@ -301,6 +303,14 @@ std::string ClusterLedger::Close() {
     const std::string factors = CheckFactors(clip_norm_, ledgers_);
     Require(factors.empty(), factors);
   }
+  for (uint32_t t = 0; t < partition_.tensors().size(); ++t) {
+    std::vector<const ShardLedger*> sharing;
+    for (const ShardId shard : partition_.ShardsOfTensor(t)) {
+      if (partition_.SharesTensor(shard)) sharing.push_back(&ledgers_[shard.value]);
+    }
+    const std::string sums = CheckSums(sharing);
+    Require(sums.empty(), sums);
+  }
   // After a violation, the final checks would only repeat it.
   const bool checks = !violated();
   std::string text;
@@ -325,6 +335,7 @@ LedgerCounts ClusterLedger::counts() const {
     counts.fenced += ledger.verdicts(Verdict::kFenced);
     counts.updates += ledger.update_count();
     counts.clipped += ledger.clipped_count();
+    counts.shared += ledger.shared_count();
     counts.undone += ledger.undone_count();
     counts.rule_changes += ledger.rule_changes();
     counts.codecs = std::max<uint64_t>(counts.codecs, ledger.codec_count());

@@ -35,6 +35,7 @@ struct LedgerCounts {
   uint64_t fenced = 0;
   uint64_t updates = 0;
   uint64_t clipped = 0;  // updates with a factor below 1
+  uint64_t shared = 0;   // updates with sums over a tensor
   uint64_t undone = 0;   // pushes that a rollback undid and that were not judged again
   uint64_t rule_changes = 0;
   uint64_t delta_answers = 0;  // frames with published parameters, as deltas or as all values

@@ -29,10 +29,12 @@ class BrokenPeers final : public Peers {
       }
     } else if (auto* const change = std::get_if<PeerCall<SetModeRequest>>(&call)) {
       return PassRule(server, std::move(*change));
-    } else if (auto* const clip = std::get_if<PeerCall<ClipRequest>>(&call)) {
-      if (mutant_ == Mutant::kClippedByOwnNorm) {
-        clip->done = [done = std::move(clip->done)](absl::StatusOr<ClipReply> reply) {
-          if (reply.ok()) reply->set_squared_norm(0);
+    } else if (auto* const sum = std::get_if<PeerCall<SumRequest>>(&call)) {
+      if (mutant_ == Mutant::kSumsOfLeadAlone) {
+        sum->done = [done = std::move(sum->done)](absl::StatusOr<SumReply> reply) {
+          if (reply.ok()) {
+            for (SquareSum& part : *reply->mutable_sums()) part.set_update(0);
+          }
           done(std::move(reply));
         };
       }

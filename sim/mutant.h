@@ -26,7 +26,7 @@ enum class Mutant : uint8_t {
   kSentBeforeFlush,        // a disk says that the log is flushed, and flushes nothing
   kResidualOfAnotherStep,  // a worker restores its newest residuals whatever their step is
   kRollbackToAnotherStep,  // another server rolls back to its own newest checkpoint
-  kClippedByOwnNorm,       // the norms of other servers do not reach the lead
+  kSumsOfLeadAlone,        // the sums of other servers do not reach the lead
   kRuleNotPassedOn,        // a lead passes its rule on only when it changes
   kServersNotReminded,     // a lead passes its rule on only when it changes or starts again
   kRuleNotStored,    // a lead that goes on from a checkpoint forgets later changes of the rule
@@ -39,7 +39,7 @@ inline constexpr const char* kMutantNames[] = {"none",
                                                "sent-before-flush",
                                                "residual-of-another-step",
                                                "rollback-to-another-step",
-                                               "clipped-by-own-norm",
+                                               "sums-of-lead-alone",
                                                "rule-not-passed-on",
                                                "servers-not-reminded",
                                                "rule-not-stored",

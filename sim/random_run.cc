@@ -77,6 +77,17 @@ JobSpec DrawOnce(SeededRandom& random, uint64_t mode, Durability durability) {
   return spec;
 }
 
+bool SharesTensor(uint64_t seed) {
+  return seed >= kFirstTrustSeed && ModeOf(seed) < 2 && DurabilityOf(seed) != Durability::kLog;
+}
+
+void UseTrustRatios(SeededRandom& random, JobSpec& spec) {
+  spec.optimizer.kind = random.Percent(50) ? OptimizerKind::kLars : OptimizerKind::kLamb;
+  spec.sparse_updates.lazy_slots = false;
+  spec.clip_norm = 0;
+  spec.shard_size = kLargestShardSize / 2;
+}
+
 // Gradients are whole numbers, so that sums are exact in any order. Some steps have no examples.
 uint32_t DrawGradient(uint64_t seed, const VirtualStep& step,
                       std::vector<std::vector<float>>& gradient) {
@@ -96,9 +107,11 @@ VirtualTask DrawTask(SeededRandom& random, uint64_t seed, const JobSpec& spec) {
   for (uint32_t i = 0; i < matrix_count; ++i)
     task.tensors.push_back({absl::StrCat("m", i), {4, 6}});
   if (random.Percent(50)) task.tensors.push_back({"b", {10}});
-  for (const TensorShape& tensor : task.tensors) {
+  if (SharesTensor(seed)) task.tensors[0].shape = {513, 512};
+  for (TensorShape& tensor : task.tensors) {
+    tensor.whole = seed >= kFirstTrustSeed;
     std::vector<float>& values = task.initial.emplace_back(tensor.value_count());
-    for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5f * static_cast<float>(i);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5f * static_cast<float>(i % 64);
   }
   task.last = Step{8 + random.Below(16)};
   // All servers may go back to a step before those of workers that have trained.
@@ -120,7 +133,7 @@ ClusterLinks DrawLinks(uint64_t seed) {
   SeededRandom random(seed + 17);
   ClusterLinks links = {.worker = {.latency = absl::Milliseconds(1 + random.Below(20))},
                         .server = {}};
-  if (random.Percent(40)) {
+  if (random.Percent(40) && !SharesTensor(seed)) {
     links.worker.bits_per_second = 8 * (3000.0 + static_cast<double>(random.Below(30000)));
     links.buffer_bytes = 1;
   }
@@ -134,6 +147,7 @@ JobSpec DrawSpec(uint64_t seed) {
   SeededRandom in_flight(seed + 29);
   for (;;) {
     JobSpec spec = DrawOnce(random, ModeOf(seed), DurabilityOf(seed));
+    if (seed >= kFirstTrustSeed) UseTrustRatios(random, spec);
     const uint64_t most = spec.rule.fold == Fold::kPush ? 5 : 1;
     const bool returns = spec.sparse_updates.unselected_owner == UnselectedOwner::kWorkers;
     if (!returns && in_flight.Percent(60)) {

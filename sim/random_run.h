@@ -23,6 +23,10 @@ inline constexpr const char* kDurabilityNames[] = {"none", "checkpoint", "log"};
 inline uint64_t ModeOf(uint64_t seed) { return seed % 4; }
 inline Durability DurabilityOf(uint64_t seed) { return static_cast<Durability>(seed / 4 % 3); }
 
+// From this seed on, the optimizer is lars or lamb. In sync and backup without a log, the shards of
+// the servers share a large tensor. Divisible by 12.
+inline constexpr uint64_t kFirstTrustSeed = 1'200'000'000;
+
 // Returns the job of SEED.
 JobSpec DrawSpec(uint64_t seed);
 

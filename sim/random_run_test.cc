@@ -100,7 +100,7 @@ TEST(MutantTest, EveryMutantIsFound) {
   };
   constexpr Case kCases[] = {
       {Mutant::kVerdictNotSaved, 56},        {Mutant::kSentBeforeFlush, 8},
-      {Mutant::kResidualOfAnotherStep, 197}, {Mutant::kClippedByOwnNorm, 12},
+      {Mutant::kResidualOfAnotherStep, 197}, {Mutant::kSumsOfLeadAlone, 12},
       {Mutant::kRuleNotPassedOn, 18},        {Mutant::kServersNotReminded, 18},
       {Mutant::kRuleNotStored, 53},          {Mutant::kOldRuleFollowed, 99},
       {Mutant::kRollbackToAnotherStep, 977}, {Mutant::kBegunTooEarly, 2}};
@@ -108,6 +108,28 @@ TEST(MutantTest, EveryMutantIsFound) {
     EXPECT_EQ(RunOf(seed).violations, "") << "seed " << seed;
     EXPECT_NE(RunOf(seed, mutant).violations, "") << kMutantNames[static_cast<size_t>(mutant)];
   }
+}
+
+constexpr uint64_t kSharedSeeds = 4;  // of each pair
+
+// A tensor of lars or lamb that shards of all servers share, without a log in sync and backup. Each
+// update has many values, so the seeds are few.
+TEST(SharedTensorTest, Promise13TrustRatiosKeepEveryPromise) {
+  for (const uint64_t pair : {0, 1, 4, 5}) {
+    const uint64_t first = kFirstTrustSeed + pair;
+    ASSERT_LT(ModeOf(first), 2u);
+    ASSERT_NE(DurabilityOf(first), Durability::kLog);
+    Sums sums;
+    ASSERT_NO_FATAL_FAILURE(RunSeeds(first, kSharedSeeds, sums));
+    EXPECT_GT(sums.ledger.shared, 10 * kSharedSeeds);
+    if (DurabilityOf(first) == Durability::kNone) continue;
+    EXPECT_GT(sums.faults.dead_servers, 0u);
+    EXPECT_GT(sums.ledger.undone, 0u);
+  }
+}
+
+TEST(SharedTensorTest, AMutantIsFound) {
+  EXPECT_NE(RunOf(kFirstTrustSeed, Mutant::kSumsOfLeadAlone).violations, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(AllModes, ShardRulesTest, ::testing::Range(uint64_t{0}, uint64_t{4}),

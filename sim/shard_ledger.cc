@@ -83,8 +83,8 @@ void ShardLedger::Require(bool holds, const std::string& claim) {
 }
 
 uint64_t ShardLedger::clipped_count() const {
-  return static_cast<uint64_t>(
-      std::ranges::count_if(history_, [](const Update& update) { return update.factor < 1; }));
+  return static_cast<uint64_t>(std::ranges::count_if(
+      history_, [this](const Update& update) { return FactorOf(update) < 1; }));
 }
 
 uint64_t ShardLedger::verdicts(Verdict verdict) const {
@@ -147,6 +147,7 @@ void ShardLedger::Record(const Event& event, const Effects& effects, const Shard
   recorded_ = std::max(recorded_, sequence);
   const auto* push = std::get_if<PushEvent>(&event);
   if (push != nullptr) RecordVerdict(*push, *effects.judgement);
+  if (effects.full_round.has_value()) full_ = effects.full_round;
   if (shard.version().value > history_.size()) RecordUpdate(event, shard);
   if (shard.seeded()) RecordValues(shard);
   if (shard.rule() != rule_) ++rule_changes_;
@@ -221,8 +222,12 @@ void ShardLedger::RecordUpdate(const Event& event, const Shard& shard) {
   if (rule_.ordered_fold) {
     std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
   }
-  const auto* clip = std::get_if<ClipEvent>(&event);
-  history_.push_back({std::exchange(pending_, {}), clip == nullptr ? 1 : clip->factor});
+  Update& update = history_.emplace_back(Update{.gradients = std::exchange(pending_, {})});
+  if (const auto* sum = std::get_if<SumEvent>(&event)) {
+    Require(full_.has_value() && full_->step == sum->step, "sums of a round that was not full");
+    update.own = full_->sums;
+    update.sums = sum->sums;
+  }
 }
 
 void ShardLedger::RecordValues(const Shard& shard) {
@@ -280,6 +285,7 @@ void ShardLedger::RollBack(const Shard& shard, Generation generation) {
   for (const Accepted& gradient : pending_) Undo(gradient);
   history_.resize(std::min<size_t>(history_.size(), version.value));
   pending_.clear();
+  full_.reset();
   generation_ = generation;
   unpublished_ = std::nullopt;
   frontier_ = shard.frontier();
@@ -317,7 +323,12 @@ void ShardLedger::CheckReplay(const Shard& shard) {
       accumulator.Fold(
           {gradient.id.worker, gradient.examples, gradient.late_examples, gradient.payload});
     }
-    store.Apply(accumulator, update.factor);
+    if (options_.shares_tensor) {
+      Require(store.Measure(accumulator) == update.own, "a replay gives other sums");
+      store.ApplyMeasured(accumulator, *update.sums);
+    } else {
+      store.Apply(accumulator, FactorOf(update));
+    }
   }
   Require(std::memcmp(store.masters().data(), shard.masters().data(),
                       options_.value_count * sizeof(float)) == 0,
@@ -342,8 +353,9 @@ std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers) {
     for (const ShardLedger::Update& update : ledger.history_) {
       Round& round = rounds[update.gradients.front().id.step];
       round.squared_norm += ShardLedger::SquaredNormOfMean(update.gradients);
-      if (round.factor.value_or(update.factor) != update.factor) return "the factors differ";
-      round.factor = update.factor;
+      const double factor = ledger.FactorOf(update);
+      if (round.factor.value_or(factor) != factor) return "the factors differ";
+      round.factor = factor;
     }
     // The round of a shard whose server was lost may be closed at the other shards.
     if (ledger.pending_.empty()) continue;
@@ -356,6 +368,38 @@ std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers) {
     if (std::abs(round.factor.value_or(expected) - expected) > kFactorTolerance) {
       return absl::StrCat("step ", step.value, " has factor ", *round.factor, " (expected ",
                           expected, ")");
+    }
+  }
+  return "";
+}
+
+std::string CheckSums(std::span<const ShardLedger* const> ledgers) {
+  struct Round {
+    SquareSums parts;
+    std::optional<SquareSums> sums;  // of the first shard that has closed the round
+  };
+  std::map<Step, Round> rounds;
+  for (const ShardLedger* const ledger : ledgers) {
+    for (const ShardLedger::Update& update : ledger->history_) {
+      Round& round = rounds[update.gradients.front().id.step];
+      round.parts += update.own;
+      if (round.sums.value_or(*update.sums) != *update.sums) return "the sums differ";
+      round.sums = update.sums;
+    }
+    // The round of a shard whose server was lost may be closed at the other shards.
+    if (!ledger->pending_.empty() && ledger->full_.has_value() &&
+        ledger->full_->step == ledger->pending_.front().id.step) {
+      rounds[ledger->full_->step].parts += ledger->full_->sums;
+    }
+  }
+  for (const auto& [step, round] : rounds) {
+    if (!round.sums.has_value()) continue;
+    const auto differs = [](double a, double b) { return std::abs(a - b) > 1e-9 * std::abs(b); };
+    if (differs(round.parts.update, round.sums->update) ||
+        differs(round.parts.masters, round.sums->masters)) {
+      return absl::StrCat("step ", step.value, " has sums of ", round.sums->update, " and ",
+                          round.sums->masters, " (expected ", round.parts.update, " and ",
+                          round.parts.masters, ")");
     }
   }
   return "";

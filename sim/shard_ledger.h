@@ -6,6 +6,7 @@
 //              the server
 //   replay     replaying the accepted pushes, update by update, gives the parameters bit for bit
 //   clipping   all shards clip a round by the same factor, that of the norm over all shards
+//   sums       all shards that share a tensor update it with the same sums, those over all of them
 //   codecs     the gradients of an update have the same codec
 //   verdicts   a push is judged once per generation, and each verdict is true
 //   bound      an answer never exceeds the slack of the rule in force, nor begins a step of the next
@@ -117,8 +118,9 @@ class ShardLedger {
   uint64_t rule_changes() const { return rule_changes_; }
   // Returns the number of pushes that were undone and not judged again.
   uint64_t undone_count() const { return rolled_back_.size(); }
-  // Returns the number of updates with a factor below 1.
+  // Returns the number of updates with a factor below 1, and of updates with sums over a tensor.
   uint64_t clipped_count() const;
+  uint64_t shared_count() const { return options_.shares_tensor ? history_.size() : 0; }
   // Returns the number of codecs of the accepted gradients.
   size_t codec_count() const { return codecs_.size(); }
   // Returns the numbers of passed checks of masses and of replicas.
@@ -137,10 +139,15 @@ class ShardLedger {
   using UpdateGradients = std::vector<Accepted>;
   struct Update {
     UpdateGradients gradients;
-    double factor = 1;  // of a clipping job
+    SquareSums own;                  // of the shard, if its round was full
+    std::optional<SquareSums> sums;  // with which the round was closed
   };
 
   friend std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers);
+  friend std::string CheckSums(std::span<const ShardLedger* const> ledgers);
+  double FactorOf(const Update& update) const {
+    return options_.clip_norm > 0 ? ClipFactor(options_.clip_norm, update.sums->update) : 1;
+  }
   static double SquaredNormOfMean(const UpdateGradients& gradients);
   void RecordVerdict(const PushEvent& push, const Judgement& judgement);
   // Checks that the parameters of an accepted push have every gradient that the rule promises.
@@ -167,7 +174,8 @@ class ShardLedger {
   std::map<GradientId, Mass> rolled_back_;  // undone and not judged again; 0: not in the account
   std::set<GradientId> empty_;              // accepted without examples
   std::vector<Update> history_;
-  UpdateGradients pending_;  // accepted gradients that are in no update yet
+  UpdateGradients pending_;        // accepted gradients that are in no update yet
+  std::optional<FullRound> full_;  // the newest one
   std::set<std::tuple<Generation, GradientId>> judged_;
   Generation generation_{1};
   // The parameters as readers receive them.
@@ -187,6 +195,9 @@ class ShardLedger {
 // Compares the factors of the updates of all shards of a job that clips gradients to the norm LIMIT.
 // Returns one line for a violation, or an empty string.
 std::string CheckFactors(double limit, std::span<const ShardLedger> ledgers);
+// Compares the sums of the updates of all shards that share a tensor. Returns one line for a
+// violation, or an empty string.
+std::string CheckSums(std::span<const ShardLedger* const> ledgers);
 
 }  // namespace thinwire::sim
 

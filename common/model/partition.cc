@@ -97,13 +97,6 @@ absl::StatusOr<uint64_t> CheckedTotal(std::span<const TensorShape> tensors) {
           absl::StrCat("model: two tensors are named ", Quoted(tensor.name)));
     }
     ASSIGN_OR_RETURN(const uint64_t count, CheckedCount(tensor));
-    if (tensor.whole && count > kLargestShardSize) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Place(tensor),
-                       ": too large for one shard, as the optimizers lars and lamb need (expected "
-                       "at most ",
-                       kLargestShardSize, " values, got ", count, ")"));
-    }
     total += count;
     if (total > kMostValues) {
       return absl::InvalidArgumentError(
@@ -119,6 +112,11 @@ uint64_t DefaultShardSize(uint64_t total, uint32_t server_count) {
 
 bool IsMatrix(const TensorShape& tensor) { return tensor.shape.size() >= 2; }
 
+// Returns whether TENSOR, which should be in one shard, is too large for one.
+bool IsShared(const TensorShape& tensor) {
+  return tensor.whole && tensor.value_count() > kLargestShardSize;
+}
+
 // Returns the number of shards that Split() makes of VALUE_COUNT values.
 uint64_t PieceCount(uint64_t value_count, uint64_t shard_size) {
   return (value_count + shard_size - 1) / shard_size;
@@ -130,10 +128,10 @@ uint64_t ShardCount(std::span<const TensorShape> tensors, uint64_t shard_size) {
   uint64_t shard_count = 0;
   std::map<uint32_t, uint64_t> vector_values;  // by group
   for (const TensorShape& tensor : tensors) {
-    if (tensor.whole) {
-      ++shard_count;
-    } else if (IsMatrix(tensor)) {
+    if (IsShared(tensor) || (IsMatrix(tensor) && !tensor.whole)) {
       shard_count += PieceCount(tensor.value_count(), shard_size);
+    } else if (tensor.whole) {
+      ++shard_count;
     } else {
       vector_values[tensor.group] += tensor.value_count();
     }
@@ -193,7 +191,9 @@ std::vector<std::vector<Segment>> SplitAll(std::span<const TensorShape> tensors,
   std::map<std::pair<uint32_t, bool>, std::vector<Segment>> vectors;  // by group and `whole`
   for (uint32_t t = 0; t < tensors.size(); ++t) {
     const Segment all{t, 0, tensors[t].value_count()};
-    if (IsMatrix(tensors[t])) {
+    if (IsShared(tensors[t])) {
+      add(std::span(&all, 1), false);
+    } else if (IsMatrix(tensors[t])) {
       add(std::span(&all, 1), tensors[t].whole);
     } else {
       vectors[{tensors[t].group, tensors[t].whole}].push_back(all);
@@ -274,6 +274,16 @@ void Partition::AssignServers() {
 
 bool Partition::HoldsVectors(ShardId shard) const {
   return !IsMatrix(tensors_[segments(shard)[0].tensor]);
+}
+
+bool Partition::SharesTensor(ShardId shard) const {
+  return IsShared(tensors_[segments(shard)[0].tensor]);
+}
+
+std::optional<uint32_t> Partition::SharedTensor() const {
+  const auto found = std::ranges::find_if(tensors_, IsShared);
+  if (found == tensors_.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - tensors_.begin());
 }
 
 MatrixRun Partition::MatrixRunOf(ShardId shard) const {

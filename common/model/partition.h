@@ -6,7 +6,7 @@
 // value. All vectors and scalars share shards, in the tensors' order. Vectors therefore never share
 // a shard with a matrix, and a job can give them a codec of their own. Tensors of different
 // parameter groups share no shard. A tensor with `whole` is in one shard, even if it is larger than
-// the shard size.
+// the shard size; if it is larger than the largest shard, it is split into shards of its own.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
 //   shards    0: w2  1: b1 b2  2: w1[50176..100352)  3: w1[0..50176)
@@ -22,6 +22,7 @@
 #define THINWIRE_COMMON_MODEL_PARTITION_H_
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ struct TensorShape {
   std::string name;
   std::vector<int64_t> shape;  // empty: a scalar
   uint32_t group = 0;          // parameter group (common/spec/group_spec.h)
-  bool whole = false;          // all values of the tensor are in one shard
+  bool whole = false;          // in one shard, unless it has more than kLargestShardSize values
 
   uint64_t value_count() const;
   bool operator==(const TensorShape&) const = default;
@@ -64,9 +65,8 @@ class Partition {
   // Returns the partition of TENSORS. SHARD_SIZE is the largest number of values of a shard; 0
   // means 1/8 of the values per server, clamped to kLeastShardSize and kLargestShardSize. Errors:
   // InvalidArgument if there is no tensor, a name is empty or repeated, a dimension is not
-  // positive, the model has more than 2^40 values, SHARD_SIZE or a tensor with `whole` exceeds
-  // kLargestShardSize, there could be more than kMostShards shards, or SERVER_COUNT is not 1 to
-  // kMostServers.
+  // positive, the model has more than 2^40 values, SHARD_SIZE exceeds kLargestShardSize, there could
+  // be more than kMostShards shards, or SERVER_COUNT is not 1 to kMostServers.
   static absl::StatusOr<Partition> Make(std::vector<TensorShape> tensors, uint64_t shard_size,
                                         uint32_t server_count);
 
@@ -87,6 +87,12 @@ class Partition {
   // layers). Such values are few and each affects accuracy, so gTop-k selection and sparse codecs
   // are not applied to these shards (Lin et al. 2018). REQUIRES: shard < shard_count().
   bool HoldsVectors(ShardId shard) const;
+
+  // Returns whether a shard has a part of a tensor with `whole`, which is then all that it has.
+  // REQUIRES: shard < shard_count().
+  bool SharesTensor(ShardId shard) const;
+  // Returns the first tensor with `whole` that is in several shards, or nullopt if there is none.
+  std::optional<uint32_t> SharedTensor() const;
 
   // Returns the position of a shard's values in their tensor, viewed as a matrix: the rows are the
   // tensor's first dimension, and the columns are all others (a convolution of the shape [out, in,

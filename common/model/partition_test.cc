@@ -46,6 +46,23 @@ TEST(PartitionTest, AWholeTensorIsInOneShard) {
   EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{2, 0, 1280}));
   EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{1, 0, 128}, Segment{3, 0, 10}));
   EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 100352}));
+  EXPECT_EQ(p.SharedTensor(), std::nullopt);
+}
+
+TEST(PartitionTest, AWholeTensorThatIsTooLargeForAShardIsShared) {
+  const Partition p = MakeOrDie({{.name = "w", .shape = {512, 512}, .whole = true},
+                                 {.name = "long", .shape = {262145}, .whole = true},
+                                 {.name = "b", .shape = {3}, .whole = true}},
+                                200000, 2);
+  ASSERT_EQ(p.shard_count(), 4u);
+  EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{2, 0, 3}));
+  EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{1, 131073, 131072}));
+  EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{1, 0, 131073}));
+  EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 262144}));
+  EXPECT_EQ(p.SharedTensor(), 1u);
+  for (const uint32_t s : {0u, 3u}) EXPECT_FALSE(p.SharesTensor(ShardId{s}));
+  for (const uint32_t s : {1u, 2u}) EXPECT_TRUE(p.SharesTensor(ShardId{s}));
+  EXPECT_EQ(MakeOrDie({{"w", {512, 513}}}, 0, 1).SharedTensor(), std::nullopt);
 }
 
 TEST(PartitionTest, TensorsOfDifferentGroupsShareNoShard) {
@@ -159,9 +176,6 @@ TEST(PartitionTest, ErrorsDescribeInvalidModels) {
   EXPECT_THAT(error({{"a", {int64_t{1} << 40}}, {"b", {1}}}, 0, 1),
               HasSubstr("model: too many values"));
   EXPECT_THAT(error({{"w", {3}}}, kLargestShardSize + 1, 1), HasSubstr("got 262145"));
-  EXPECT_EQ(error({{.name = "w", .shape = {1024, 257}, .whole = true}}, 0, 1),
-            "tensor \"w\" of shape [1024,257]: too large for one shard, as the optimizers lars and "
-            "lamb need (expected at most 262144 values, got 263168)");
   EXPECT_EQ(error({{"w", {int64_t{1} << 30}}}, 1, 1),
             "model: too many shards (expected at most 65536, got 1073741824 of at most 1 values)");
   EXPECT_THAT(error({{"w", {3}}}, 0, 0),

@@ -121,7 +121,7 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
                               std::string(second_momentum->name), ")"));
   }
   const OptimizerTraits* const of_tensors =
-      FindOptimizer(job, [](const OptimizerTraits& traits) { return traits.needs_whole_tensors; });
+      FindOptimizer(job, [](const OptimizerTraits& traits) { return traits.reads_norms; });
   if (job.sparse_updates.lazy_slots && of_tensors != nullptr) {
     problems.Add("lazy_slots",
                  absl::StrCat("no norms of tensors in a sparse update (expected false, or another "

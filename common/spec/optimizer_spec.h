@@ -44,8 +44,8 @@ struct OptimizerTraits {
   // running mean of gradients.
   bool has_velocity = false;
   // True if the update of a value depends on norms of its whole tensor. A shard then holds whole
-  // tensors (docs/decisions/0109).
-  bool needs_whole_tensors = false;
+  // tensors (docs/decisions/0109), or shards share the sums of a tensor (docs/decisions/0225).
+  bool reads_norms = false;
   // True if the masters are the mean gradient of the last round, for workers that keep the
   // parameters themselves (docs/decisions/0162).
   bool holds_average = false;
@@ -75,13 +75,13 @@ inline constexpr OptimizerTraits kOptimizers[] = {
      .uses_trust_coefficient = true,
      .has_slots = true,
      .has_velocity = true,
-     .needs_whole_tensors = true},
+     .reads_norms = true},
     {.name = "lamb",
      .uses_betas = true,
      .uses_epsilon = true,
      .has_slots = true,
      .has_velocity = true,
-     .needs_whole_tensors = true},
+     .reads_norms = true},
     {.name = "average", .holds_average = true},
     {.name = "sign_sgd", .reads_only_signs = true},
 };

@@ -26,7 +26,7 @@ absl::Status PlaceTensors(std::span<const GroupSpec> groups, std::span<TensorSha
   for (TensorShape& tensor : tensors) {
     tensor.group = GroupOf(groups, tensor.name);
     if (groups.empty()) continue;
-    tensor.whole = Traits(groups[tensor.group].optimizer.kind).needs_whole_tensors;
+    tensor.whole = Traits(groups[tensor.group].optimizer.kind).reads_norms;
     ++tensor_counts[tensor.group];
   }
   for (size_t g = 1; g < groups.size(); ++g) {

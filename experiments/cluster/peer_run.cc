@@ -54,7 +54,7 @@ absl::Status CheckPeers(const RunSpec& spec) {
   Want(job.pull_codec == CodecId::kFp32 && !job.publish.has_value(), "pull", "fp32", problems);
   Want(!job.sparse_updates.selection_density.has_value(), "gradient_selection", "none", problems);
   Want(!job.sparse_updates.lazy_slots, "lazy_slots", "false", problems);
-  Want(!Traits(job.optimizer.kind).needs_whole_tensors, "optimizer", "not lars or lamb", problems);
+  Want(!Traits(job.optimizer.kind).reads_norms, "optimizer", "not lars or lamb", problems);
   Want(job.optimizer.parameter_average == 0, "parameter_average", "0", problems);
   Want(job.clip_norm == 0, "clip_norm", "0", problems);
   Want(job.groups.empty(), "parameter_group", "none", problems);

@@ -66,7 +66,7 @@ std::ostream& operator<<(std::ostream& out, const ClosedRound& r) {
 }
 
 std::ostream& operator<<(std::ostream& out, const FullRound& r) {
-  return out << "full round " << r.step << " of squared norm " << r.squared_norm;
+  return out << "full round " << r.step << ": " << r.sums;
 }
 
 std::ostream& operator<<(std::ostream& out, const Effects& e) {

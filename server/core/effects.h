@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "server/core/optimizer/square_sums.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -36,7 +37,7 @@ struct Judgement {
   Step step;
   Verdict verdict = Verdict::kAccept;
   bool again = false;  // whether the push was judged before; `verdict` is then the stored one
-  // The shard's frontier after the event; while a full round waits, that after its ClipEvent.
+  // The shard's frontier after the event; while a full round waits, that after its SumEvent.
   Step frontier;
   Version version;         // the shard's version after the event
   uint64_t staleness = 0;  // staleness of an accepted push's gradient; 0 for other verdicts
@@ -92,10 +93,10 @@ struct ClosedRound {
   friend std::ostream& operator<<(std::ostream& out, const ClosedRound& value);
 };
 
-// A round of a clipping job that has all its gradients and waits for its ClipEvent.
+// A round that has all its gradients and waits for its SumEvent (rounds.h).
 struct FullRound {
   Step step;
-  double squared_norm = 0;  // of the averaged gradient
+  SquareSums sums;  // of the shard
 
   bool operator==(const FullRound&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const FullRound& value);

@@ -34,8 +34,8 @@ TEST(EffectsTest, PrintOnOneLineInSendingOrder) {
 
 TEST(EffectsTest, AFullRoundPrintsItsNorm) {
   Effects effects;
-  effects.full_round = FullRound{Step{4}, 6.25};
-  EXPECT_EQ(Printed(effects), "full round 4 of squared norm 6.25");
+  effects.full_round = FullRound{Step{4}, {.update = 6.25, .masters = 2}};
+  EXPECT_EQ(Printed(effects), "full round 4: update^2 6.25 masters^2 2");
 }
 
 TEST(EffectsTest, AJudgementPrintsTheEffectOfTheStalenessPolicy) {

@@ -35,9 +35,7 @@ void Print(std::ostream& out, const RuleEvent& e) {
   if (e.from != Step{}) out << " from step " << e.from;
 }
 void Print(std::ostream& out, const ShutEvent&) { out << "shut"; }
-void Print(std::ostream& out, const ClipEvent& e) {
-  out << "clip step " << e.step << " by " << e.factor;
-}
+void Print(std::ostream& out, const SumEvent& e) { out << "sum step " << e.step << ": " << e.sums; }
 void Print(std::ostream& out, const PlanEvent& e) { out << "plan " << e.examples << " examples"; }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "common/base/ids.h"
 #include "common/codec/payload.h"
 #include "common/spec/rule.h"
+#include "server/core/optimizer/square_sums.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -100,14 +101,14 @@ struct RuleEvent {
 // REQUIRES: no worker is live.
 struct ShutEvent {};
 
-// The norm of the averaged gradient of round STEP is known over all shards of the model. The shard
-// multiplies its averaged gradient by FACTOR and closes the round. Ignored unless the full round of
-// this step waits. REQUIRES: FACTOR is from 0 to 1.
-struct ClipEvent {
+// The sums of the full round STEP are known over all shards that need them: those of the model with
+// clip_norm, or those that share a tensor. The shard closes the round with SUMS. Ignored unless the
+// full round of this step waits. REQUIRES: SUMS is valid.
+struct SumEvent {
   Step step;
-  double factor = 1;
+  SquareSums sums;
 
-  bool operator==(const ClipEvent&) const = default;
+  bool operator==(const SumEvent&) const = default;
 };
 
 // The schedules of the learning rate are for a run of EXAMPLES examples from now on: the run was
@@ -117,7 +118,7 @@ struct PlanEvent {
 };
 
 using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent,
-                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent, ClipEvent, PlanEvent>;
+                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent, SumEvent, PlanEvent>;
 
 // Prints EVENT as one line, with the length of the payload instead of its bytes.
 std::ostream& operator<<(std::ostream& out, const Event& event);

@@ -30,7 +30,8 @@ TEST(EventTest, PrintsOnOneLine) {
   EXPECT_EQ(Printed(RuleEvent{Rule::Ssp(5, 1), Step{7}}),
             "rule ssp(1) of 5, fold_every 1 from step 7");
   EXPECT_EQ(Printed(ShutEvent{}), "shut");
-  EXPECT_EQ(Printed(ClipEvent{Step{7}, 0.5}), "clip step 7 by 0.5");
+  EXPECT_EQ(Printed(SumEvent{Step{7}, {.update = 0.5, .masters = 3}}),
+            "sum step 7: update^2 0.5 masters^2 3");
   EXPECT_EQ(Printed(PlanEvent{300}), "plan 300 examples");
 }
 

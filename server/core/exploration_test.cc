@@ -105,16 +105,24 @@ TEST(ExplorationTest, StoppedWorkersLeaveTheShardsOfBackupAtTheSameStep) {
   Explore(Training(Rule::Backup(3, 1), {.stops = 3}), 1000);
 }
 
-// A full round waits until the norm over both shards is known.
-ExplorationOptions Clipping(const FaultBudget& faults) {
-  ExplorationOptions options = Training(Rule::Sync(3), faults);
-  options.clips = true;
+// A full round waits until the sums over both shards are known.
+ExplorationOptions Summing(const Rule& rule, const FaultBudget& faults) {
+  ExplorationOptions options = Training(rule, faults);
+  options.sums = true;
   return options;
 }
 
-TEST(ExplorationTest, ClippingSurvivesACrash) { Explore(Clipping({.crashes = 1}), 290000); }
+TEST(ExplorationTest, SumsSurviveACrash) {
+  Explore(Summing(Rule::Sync(3), {.crashes = 1}), 290000);
+}
 
-TEST(ExplorationTest, ClippingSurvivesAnExpiredLease) { Explore(Clipping({.expiries = 1}), 53000); }
+TEST(ExplorationTest, SumsSurviveAnExpiredLease) {
+  Explore(Summing(Rule::Sync(3), {.expiries = 1}), 53000);
+}
+
+TEST(ExplorationTest, SumsOfBackupSurviveAnExpiredLease) {
+  Explore(Summing(Rule::Backup(3, 1), {.expiries = 1}), 53000);
+}
 
 // Each shard changes from one rule to another at step 1, or later if the event arrives late.
 ExplorationOptions Changing(const Rule& rule, const Rule& to, const FaultBudget& faults = {}) {

@@ -1,6 +1,6 @@
 // Judge decides the verdict of a push. It is a pure function of the push and the shard's state. The
 // first row that matches the push applies; `slack` is the number of steps that a worker may be
-// ahead of the frontier. While a full round waits for its ClipEvent, its step counts as below the
+// ahead of the frontier. While a full round waits for its SumEvent, its step counts as below the
 // frontier, and the shard as not open:
 //
 //   1  another generation, or an incarnation that never joined this shard  kStale

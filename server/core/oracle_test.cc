@@ -28,7 +28,7 @@ class OracleTest : public testing::Test {
   using DrawRule = std::function<Rule(SeededRandom&)>;
 
   void RunMode(uint64_t first_seed, const DrawRule& draw_rule, const StalenessSpec& staleness = {},
-               bool rule_changes = false, bool clips = false) {
+               bool rule_changes = false, bool clips = false, bool shares_tensor = false) {
     for (int i = 0; i < kRunsPerMode; ++i) {
       const uint64_t seed = first_seed + i;
       SeededRandom random(seed);
@@ -37,7 +37,8 @@ class OracleTest : public testing::Test {
                               .planned_examples = kPlannedExamples,
                               .staleness = staleness,
                               .publish = DrawPublish(random),
-                              .clips = clips};
+                              .clip_norm = clips ? 1.0 : 0,
+                              .shares_tensor = shares_tensor};
       RunOne(options, seed, rule_changes);
       if (HasFailure()) FAIL() << "seed " << seed << "\n" << log_.str();
     }
@@ -61,7 +62,7 @@ class OracleTest : public testing::Test {
         }
       }
     }
-    if (clips) {
+    if (clips || shares_tensor) {
       EXPECT_GT(seen_["full"], kRunsPerMode);
       EXPECT_GT(seen_["full again"], kRunsPerMode);
     }
@@ -82,7 +83,7 @@ class OracleTest : public testing::Test {
     const Rule& rule = options.rule;
     log_.str("");
     log_ << rule << ", " << options.staleness << "\n";
-    const RecordingOptimizer optimizer;
+    const RecordingOptimizer optimizer(options.shares_tensor);
     Shard shard(options, optimizer, schedule_);
     Oracle oracle(options);
     RandomEvents events(rule, seed, rule_changes);
@@ -137,6 +138,7 @@ class OracleTest : public testing::Test {
         EXPECT_NEAR(got.sum[j], want.sum[j], tolerance * want.sum[j]);
       }
       EXPECT_EQ(got.update.gradient_scale, static_cast<float>(want.factor / want.weight));
+      EXPECT_EQ(got.update.measured, want.measured);
       EXPECT_EQ(got.update.number, i + 1);
       EXPECT_EQ(got.update.learning_rate,
                 static_cast<float>(schedule_.Rate(want.examples_before, kPlannedExamples) *
@@ -184,6 +186,17 @@ TEST_F(OracleTest, AgreesOnClippedRounds) {
   RunMode(
       9000000, [](SeededRandom& random) { return Rule::Sync(Workers(random), random.Percent(50)); },
       {}, /*rule_changes=*/false, /*clips=*/true);
+}
+
+TEST_F(OracleTest, AgreesOnRoundsOfASharedTensor) {
+  RunMode(
+      10000000,
+      [](SeededRandom& random) {
+        const uint32_t workers = 1 + Workers(random) % 4;
+        if (random.Percent(50)) return Rule::Sync(workers, random.Percent(50));
+        return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
+      },
+      {}, /*rule_changes=*/false, /*clips=*/false, /*shares_tensor=*/true);
 }
 
 TEST_F(OracleTest, AgreesInSsp) {

@@ -16,14 +16,14 @@ void Rounds::Close(uint32_t quorum, bool last_departed, Effects& effects) {
   if (full_until_.has_value()) {
     // A worker that becomes live meanwhile does not reopen a round.
     full_until_ = std::max(*full_until_, finished.value_or(Step{}));
-    if (!clip_factor_.has_value()) return;
+    if (!sums_.has_value()) return;
     finished = full_until_;
   }
   for (;;) {
     const bool all = finished.has_value() && *finished > workers.frontier();
     const bool has_gradients = accumulator.count() > 0;
     if (!all && !(has_gradients && accumulator.count() >= quorum)) return;
-    if (has_gradients && options_.clips && !clip_factor_.has_value()) {
+    if (has_gradients && needs_sums() && !sums_.has_value()) {
       const Step next = StepsAfter(workers.frontier(), 1);
       return Fill(std::max(next, finished.value_or(next)), effects);
     }
@@ -48,8 +48,13 @@ void Rounds::CloseOne(uint32_t quorum, Effects& effects) {
   // the worker numbers can therefore all be folded now.
   accumulator.FoldInOrder([](WorkerId) { return false; });
   if (MeasuresNoise(quorum)) noise_.Close(accumulator);
-  parts_.store.Apply(accumulator, clip_factor_.value_or(1));
-  clip_factor_.reset();
+  if (options_.shares_tensor) {
+    parts_.store.ApplyMeasured(accumulator, *sums_);
+  } else {
+    parts_.store.Apply(accumulator,
+                       needs_sums() ? ClipFactor(options_.clip_norm, sums_->update) : 1);
+  }
+  sums_.reset();
   full_until_.reset();
   workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
 }
@@ -60,11 +65,14 @@ void Rounds::Fill(Step until, Effects& effects) {
   // The norm of the sum has the same bits for every order of arrival; that of a gradient that is
   // still encoded is added up in another order.
   parts_.accumulator.FoldSingle();
-  effects.full_round = FullRound{parts_.workers.frontier(), parts_.accumulator.SquaredNormOfMean()};
+  const SquareSums sums = options_.shares_tensor
+                              ? parts_.store.Measure(parts_.accumulator)
+                              : SquareSums{.update = parts_.accumulator.SquaredNormOfMean()};
+  effects.full_round = FullRound{parts_.workers.frontier(), sums};
 }
 
-void Rounds::Clip(const ClipEvent& event) {
-  if (full() && event.step == parts_.workers.frontier()) clip_factor_ = event.factor;
+void Rounds::Take(const SumEvent& event) {
+  if (full() && event.step == parts_.workers.frontier()) sums_ = event.sums;
 }
 
 }  // namespace thinwire

@@ -3,11 +3,11 @@
 //
 //   open --(quorum, or all live workers have finished)--> closed: the frontier moves on
 //
-//   with clip_norm:
-//   open --(the same, and there are gradients)--> full --ClipEvent--> closed
+//   with clip_norm, or if the shard shares a tensor whose norms the optimizer reads:
+//   open --(the same, and there are gradients)--> full --SumEvent--> closed
 //
-// A full round accepts no more pushes. It has all its gradients; its update waits for the factor by
-// which the servers together clip it (ClipEvent).
+// A full round accepts no more pushes. It has all its gradients; its update waits for the sums of
+// squares over all shards of the model, or of the tensor.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_ROUNDS_H_
@@ -29,7 +29,9 @@ namespace thinwire {
 class Rounds {
  public:
   struct Options {
-    bool clips = false;  // a full round waits for its ClipEvent
+    // The largest norm of the averaged gradient over all shards of the model; 0: no limit.
+    double clip_norm = 0;
+    bool shares_tensor = false;  // ShardOptions::shares_tensor
     // A round without gradients is an update, too: it sets the masters to 0
     // (Optimizer::holds_average).
     bool holds_average = false;
@@ -46,16 +48,16 @@ class Rounds {
   // Closes the rounds that are complete, and adds them to EFFECTS. QUORUM: Rule::quorum.
   // LAST_DEPARTED: the event ended the liveness of the last live worker. REQUIRES: store.seeded().
   void Close(uint32_t quorum, bool last_departed, Effects& effects);
-  // Keeps the factor of EVENT for the next Close() if the frontier's round is full.
-  void Clip(const ClipEvent& event);
+  // Keeps the sums of EVENT for the next Close() if the frontier's round is full.
+  void Take(const SumEvent& event);
   // Measures the noise of GRADIENT, a push of the frontier's round, if it is time for it.
   void Measure(const Gradient& gradient, uint32_t quorum) {
     if (MeasuresNoise(quorum)) noise_.Add(gradient);
   }
 
-  // Returns whether the frontier's round waits for its ClipEvent.
+  // Returns whether the frontier's round waits for its SumEvent.
   bool full() const { return full_until_.has_value(); }
-  // Returns the frontier, or that after the ClipEvent of a full round.
+  // Returns the frontier, or that after the SumEvent of a full round.
   Step next_frontier() const { return full_until_.value_or(parts_.workers.frontier()); }
   const NoiseEstimate& noise() const { return noise_.estimate(); }
 
@@ -63,19 +65,20 @@ class Rounds {
   // A measurement decodes the payloads of a round once more, so one round in this many is measured.
   static constexpr uint64_t kNoiseInterval = 16;
 
+  bool needs_sums() const { return options_.clip_norm > 0 || options_.shares_tensor; }
   // A round with a quorum of 1 shows no noise.
   bool MeasuresNoise(uint32_t quorum) const {
     return quorum > 1 && parts_.workers.frontier().value % kNoiseInterval == 0;
   }
   void CloseOne(uint32_t quorum, Effects& effects);
   // Ends the folding of the frontier's round, which is then full. UNTIL: the frontier after its
-  // ClipEvent.
+  // SumEvent.
   void Fill(Step until, Effects& effects);
 
   const Parts parts_;
   const Options options_;
-  std::optional<Step> full_until_;     // set while the frontier's round is full
-  std::optional<double> clip_factor_;  // set between the ClipEvent and the end of its round
+  std::optional<Step> full_until_;  // set while the frontier's round is full
+  std::optional<SquareSums> sums_;  // set between the SumEvent and the end of its round
   GradientNoise noise_;
 };
 

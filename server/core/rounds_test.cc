@@ -103,18 +103,18 @@ TEST_F(RoundsTest, WhereMastersHoldAnAverageARoundWithoutGradientsClearsThem) {
   EXPECT_EQ(store_.version(), Version{1});
 }
 
-TEST_F(RoundsTest, AFullRoundWaitsForItsOwnClipEvent) {
-  Rounds rounds = Make({.clips = true});
+TEST_F(RoundsTest, AFullRoundWaitsForItsOwnSumEvent) {
+  Rounds rounds = Make({.clip_norm = 1});
   Fold(kA, 2);
   Fold(kB, 4);
   const Effects effects = Close(rounds);
-  EXPECT_EQ(effects.full_round, (FullRound{Step{0}, 9}));
+  EXPECT_EQ(effects.full_round, (FullRound{Step{0}, {.update = 9}}));
   EXPECT_TRUE(effects.rounds.empty());
   EXPECT_TRUE(rounds.full());
   EXPECT_EQ(rounds.next_frontier(), Step{1});
-  rounds.Clip({.step = Step{1}, .factor = 0});
+  rounds.Take({.step = Step{1}, .sums = {.update = 100}});
   EXPECT_EQ(Close(rounds), Effects());
-  rounds.Clip({.step = Step{0}, .factor = 0.5});
+  rounds.Take({.step = Step{0}, .sums = {.update = 4}});
   EXPECT_EQ(Close(rounds).rounds, (std::vector<ClosedRound>{{Step{0}, {kA, kB}}}));
   EXPECT_FALSE(rounds.full());
   EXPECT_EQ(frontier(), Step{1});
@@ -122,13 +122,13 @@ TEST_F(RoundsTest, AFullRoundWaitsForItsOwnClipEvent) {
 }
 
 TEST_F(RoundsTest, AFactorClipsOneRoundOnly) {
-  Rounds rounds = Make({.clips = true});
+  Rounds rounds = Make({.clip_norm = 1});
   for (const float expected : {8.5f, 7.f}) {
     Fold(kA, 2);
     Fold(kB, 4);
     const Effects effects = Close(rounds);
     ASSERT_TRUE(effects.full_round.has_value());
-    rounds.Clip({.step = frontier(), .factor = 0.5});
+    rounds.Take({.step = frontier(), .sums = {.update = 4}});
     Close(rounds);
     EXPECT_EQ(master(), expected);
   }

@@ -72,7 +72,9 @@ struct Shard::State {
         store(options.value_count, options.planned_examples, optimizer, schedule,
               options.sparse_updates, options.memory, options.tensor_sizes),
         rounds({.workers = workers, .accumulator = accumulator, .store = store},
-               {.clips = options.clips, .holds_average = optimizer.holds_average()}),
+               {.clip_norm = options.clip_norm,
+                .shares_tensor = options.shares_tensor,
+                .holds_average = optimizer.holds_average()}),
         publish_every(options.publish.value_or(PublishOptions()).every) {
     if (options.publish.has_value()) deltas.emplace(*options.publish, options.memory);
   }
@@ -87,7 +89,7 @@ struct Shard::State {
   void Handle(const LeaveEvent& event, Effects& effects);
   void Handle(const RuleEvent& event, Effects& effects);
   void Handle(const ShutEvent& event, Effects& effects);
-  void Handle(const ClipEvent& event, Effects& effects);
+  void Handle(const SumEvent& event, Effects& effects);
   void Handle(const PlanEvent& event, Effects& effects);
   // Folds the gradient of an accepted push, adjusted by the staleness policy. Sets
   // judgement.uncompensated.
@@ -205,7 +207,7 @@ void Shard::State::Handle(const ShutEvent&, Effects&) {
   start_timed_out = false;
 }
 
-void Shard::State::Handle(const ClipEvent& event, Effects&) { rounds.Clip(event); }
+void Shard::State::Handle(const SumEvent& event, Effects&) { rounds.Take(event); }
 
 void Shard::State::Handle(const PlanEvent& event, Effects&) { store.Plan(event.examples); }
 

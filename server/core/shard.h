@@ -51,8 +51,11 @@ struct ShardOptions {
   StalenessSpec staleness;                // REQUIRES: with kDcasgd, `publish` is set
   std::optional<PublishOptions> publish;  // nullopt: the shard publishes no deltas
   bool checkpointed = false;              // Save() is called; only ShardBytes() reads this
-  // A full round waits for its ClipEvent. REQUIRES: the shard has only rules with Fold::kRound.
-  bool clips = false;
+  // A full round waits for its SumEvent if the norm of the averaged gradient of the model is limited
+  // (clip_norm above 0), or if the optimizer reads norms of a tensor of which other shards have
+  // parts. REQUIRES: the shard then has only rules with Fold::kRound; not both.
+  double clip_norm = 0;
+  bool shares_tensor = false;
   // Allocates the arrays with one element per parameter: masters, slots, sums, published
   // parameters. Must outlive the shard and every reader of its masters.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
@@ -117,7 +120,7 @@ class Shard {
   // snapshot contains it.
   const NoiseEstimate& noise() const;
   Step frontier() const;
-  // Returns whether the round of the frontier is full and waits for its ClipEvent.
+  // Returns whether the round of the frontier is full and waits for its SumEvent.
   bool full() const;
   // Return the rule in force, and the rule that replaces it at a later step, with this step.
   const Rule& rule() const;

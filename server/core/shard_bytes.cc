@@ -17,7 +17,7 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   auto slots = static_cast<uint64_t>(optimizer.slot_count());
   if (optimizer.average_decay() != 0) slots += 1;  // the moving average
   arrays += slots;
-  if (optimizer.needs_whole_tensors()) arrays += 1;  // the decoded gradient
+  if (optimizer.reads_norms()) arrays += 1;  // the decoded gradient
   // LazyArrays::last, and the vectors of an update's indices and sums, which may grow to twice
   // their size.
   if (sparse.lazy_slots) arrays += 5;

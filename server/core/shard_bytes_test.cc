@@ -1,4 +1,6 @@
 // Compares ShardBytes() with the memory that shards really allocate.
+#include "server/core/shard_bytes.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -9,7 +11,6 @@
 
 #include "common/memory/live_bytes.h"
 #include "server/core/shard.h"
-#include "server/core/shard_bytes.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
@@ -73,7 +74,7 @@ TEST(ShardBytesTest, IsAboveTheMemoryOfAShardAndBelowTwiceThatMemory) {
   for (const OptimizerSpec& spec : specs) {
     const auto optimizer = MakeOptimizer(spec).value();
     for (const SparseUpdateSpec& sparse : sparse_updates) {
-      if (sparse.lazy_slots && optimizer->needs_whole_tensors()) continue;
+      if (sparse.lazy_slots && optimizer->reads_norms()) continue;
       for (const auto& [publish, checkpointed] : forms) {
         const ShardOptions options = {.value_count = 50'000,
                                       .rule = Rule::Sync(1),

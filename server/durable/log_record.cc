@@ -87,9 +87,11 @@ void Set(const ShutEvent&, Head::Shard& shard) { shard.mutable_shut(); }
 void Set(const PlanEvent& event, Head::Shard& shard) {
   shard.mutable_plan()->set_examples(event.examples);
 }
-void Set(const ClipEvent& event, Head::Shard& shard) {
-  shard.mutable_clip()->set_step(event.step.value);
-  shard.mutable_clip()->set_factor(event.factor);
+void Set(const SumEvent& event, Head::Shard& shard) {
+  Head::Sum& sum = *shard.mutable_sum();
+  sum.set_step(event.step.value);
+  sum.set_update(event.sums.update);
+  sum.set_masters(event.sums.masters);
 }
 
 void Set(const BeginRecord& record, Head& head) {
@@ -184,8 +186,8 @@ class EventDecoder {
         return DecodeRule(shard.rule());
       case Head::Shard::kShut:
         return ShutEvent{};
-      case Head::Shard::kClip:
-        return DecodeClip(shard.clip());
+      case Head::Shard::kSum:
+        return DecodeSum(shard.sum());
       case Head::Shard::kPlan:
         return PlanEvent{shard.plan().examples()};
       case Head::Shard::EVENT_NOT_SET:
@@ -251,10 +253,12 @@ class EventDecoder {
     return Damage("rule: ", problems.list().front().field, ": ", problems.list().front().text);
   }
 
-  absl::StatusOr<ClipEvent> DecodeClip(const Head::Clip& clip) const {
-    RETURN_IF_ERROR(CheckAtMost("step", kLargestStep.value, clip.step()));
-    if (clip.factor() >= 0 && clip.factor() <= 1) return ClipEvent{{clip.step()}, clip.factor()};
-    return Damage("factor: out of range (expected 0 to 1, got ", clip.factor(), ")");
+  absl::StatusOr<SumEvent> DecodeSum(const Head::Sum& sum) const {
+    RETURN_IF_ERROR(CheckAtMost("step", kLargestStep.value, sum.step()));
+    const SquareSums sums = {.update = sum.update(), .masters = sum.masters()};
+    if (sums.valid()) return SumEvent{{sum.step()}, sums};
+    return Damage("sums: out of range (expected at least 0, got ", sums.update, ", ", sums.masters,
+                  ")");
   }
 
   absl::StatusOr<CheckedPayload> Payload() {

@@ -93,23 +93,25 @@ std::vector<LogRecord> AllRecords() {
   for (const Event& event : std::vector<Event>{
            SeedEvent{Fp32Payload({1, 2, 3})}, worker.Join(), worker.Read(0), first_read, Push(),
            published, since, sparse_push, worker.PushNothing(3), worker.Expire(), worker.Return(),
-           OpenEvent{}, worker.Leave(), RuleEvent{SomeRule()}, ShutEvent{}, ClipEvent{{9}, 0.25},
-           PlanEvent{300}}) {
+           OpenEvent{}, worker.Leave(), RuleEvent{SomeRule()}, ShutEvent{},
+           SumEvent{{9}, {.update = 0.25, .masters = 3}}, PlanEvent{300}}) {
     records.push_back(ShardRecord{.shard = {7}, .event = event});
   }
   return records;
 }
 
-TEST(LogRecord, AClipKeepsItsStepAndFactor) {
-  const ClipEvent clip = {{9}, 0.1};
-  const auto decoded = Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = clip}));
+TEST(LogRecord, SumsKeepTheirStepAndValues) {
+  const SumEvent sum = {{9}, {.update = 0.1, .masters = 1e200}};
+  const auto decoded = Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = sum}));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(std::get<ClipEvent>(std::get<ShardRecord>(*decoded).event), clip);
-  for (const double factor : {-0.5, 1.5, std::nan("")}) {
-    const ClipEvent wrong = {{9}, factor};
-    EXPECT_EQ(Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = wrong})).status().code(),
-              absl::StatusCode::kDataLoss)
-        << factor;
+  EXPECT_EQ(std::get<SumEvent>(std::get<ShardRecord>(*decoded).event), sum);
+  for (const double value : {-0.5, HUGE_VAL, std::nan("")}) {
+    for (const SquareSums& sums : {SquareSums{.update = value}, SquareSums{.masters = value}}) {
+      const SumEvent wrong = {{9}, sums};
+      EXPECT_EQ(Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = wrong})).status().code(),
+                absl::StatusCode::kDataLoss)
+          << sums;
+    }
   }
 }
 

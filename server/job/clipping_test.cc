@@ -1,185 +1,30 @@
 // Tests the clipping of the averaged gradient with several servers in one process.
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
-#include <memory>
-#include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "common/model/partition.h"
-#include "common/spec/job_spec.h"
-#include "common/time/clock.h"
 #include "gtest/gtest.h"
-#include "proto/frame.h"
-#include "server/job/job_threads.h"
-#include "server/job/make_job.h"
-#include "server/job/testing/direct_peers.h"
-#include "server/job/testing/test_stream.h"
-#include "server/protocols/clipping/clipper.h"
+#include "server/job/testing/job_servers.h"
+#include "server/protocols/sums/shard_sums.h"
 
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kFp32 = 1;
-constexpr Epoch kEpoch{77};
-
-class ClippingTest : public testing::Test {
+class ClippingTest : public JobServersTest {
  protected:
-  ~ClippingTest() override {
-    for (auto& streams : streams_) streams.clear();
-    // The lead's calls end before the other jobs are destroyed.
-    jobs_[0].reset();
-  }
-
-  // Starts servers with the rate 1, and step 0 of all workers. All parameters are 0.
+  // Starts servers with step 0 of all workers. All parameters are 0.
   void Start(uint32_t servers, uint32_t workers, double clip_norm) {
-    partition_ = Partition::Make({{"w", {2, 2}}, {"b", {3}}}, 0, servers).value();
     JobSpec spec;
     spec.rule = Rule::Sync(workers);
     spec.server_count = servers;
     spec.clip_norm = clip_norm;
     spec.schedule.learning_rate = 1;
-    spec.lease = absl::Hours(10);
-    for (uint32_t s = 0; s < servers; ++s) {
-      std::unique_ptr<Peers> peers;
-      if (s == 0) {
-        peers = std::make_unique<DirectPeers>([this](ServerId id) -> Job* {
-          absl::MutexLock lock(&mu_);
-          return unreachable_.contains(id.value) ? nullptr : jobs_[id.value].get();
-        });
-      }
-      ServerSettings settings;
-      settings.server = ServerId{s};
-      settings.epoch = kEpoch;
-      jobs_.push_back(
-          MakeJob(spec, settings, clock_, threads_.executors(), std::move(peers)).value());
-    }
-    streams_.resize(workers);
-    for (uint32_t w = 0; w < workers; ++w) {
-      for (uint32_t s = 0; s < servers; ++s) {
-        Pending<JoinReply> joined;
-        jobs_[s]->Join(
-            JoinRequestOf(partition_, w, s == 0 ? 0 : 1, s == 0 ? 0 : run_), [] { return false; },
-            joined.done());
-        ASSERT_TRUE(joined.Get().ok()) << joined.Get().status();
-        run_ = joined.Get()->run();
-        streams_[w].push_back(std::make_unique<TestStream>(*jobs_[s]));
-      }
-    }
-    for (uint32_t w = 0; w < workers; ++w) {
-      for (uint32_t s = 0; s < servers; ++s) {
-        WorkerFrame frame = FrameOf(w);
-        for (const ShardId shard : partition_.ShardsOf(ServerId{s})) {
-          frame.seeds.push_back({shard, Values(shard, 0)});
-          frame.reads.push_back({shard, {0}, {0}, kFp32});
-        }
-        if (!frame.reads.empty()) streams_[w][s]->Send(frame);
-      }
-    }
-    for (uint32_t w = 0; w < workers; ++w) AwaitParameters(w, 0);
+    StartServers(spec, {{"w", {2, 2}}, {"b", {3}}});
+    Begin([this](ShardId shard) { return Values(shard, 0); });
   }
-  // Pushes VALUE for all parameters of SERVER.
-  void Push(uint32_t worker, uint32_t server, uint64_t step, float value) {
-    WorkerFrame frame = FrameOf(worker);
-    for (const ShardId shard : partition_.ShardsOf(ServerId{server})) {
-      PushEntry& push = frame.pushes.emplace_back();
-      push.shard = shard;
-      push.step = {step};
-      push.examples = 1;
-      push.read_codec = kFp32;
-      push.payload = Values(shard, value);
-    }
-    if (!frame.pushes.empty()) streams_[worker][server]->Send(frame);
-  }
-  // Blocks until WORKER has the parameters of STEP from all servers.
-  void AwaitParameters(uint32_t worker, uint64_t step) {
-    for (uint32_t s = 0; s < jobs_.size(); ++s) {
-      for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
-        EXPECT_EQ(streams_[worker][s]->NextParameters().step, Step{step});
-      }
-    }
-  }
-  StatusReply Status(uint32_t server) {
-    Pending<StatusReply> pending;
-    jobs_[server]->Call(StatusRequest(), pending.done());
-    return pending.Get().value();
-  }
-  void Tick(uint32_t server) {
-    absl::Notification done;
-    jobs_[server]->Tick([&done] { done.Notify(); });
-    done.WaitForNotification();
-  }
-  // Returns the parameters of SERVER, in the order of its shards.
-  std::vector<float> Masters(uint32_t server) {
-    std::string bytes;
-    for (size_t i = 0; i < partition_.ShardsOf(ServerId{server}).size(); ++i) {
-      Pending<std::vector<MastersChunk>> pending;
-      jobs_[server]->Masters({}, i, pending.done());
-      const std::vector<MastersChunk> chunks = pending.Get().value();
-      for (const MastersChunk& chunk : chunks) bytes += chunk.values();
-    }
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-  Pending<LeaveReply> Leave(uint32_t worker, uint32_t server) {
-    LeaveRequest request;
-    request.set_worker(worker);
-    request.set_incarnation(1);
-    request.set_run(run_);
-    Pending<LeaveReply> pending;
-    jobs_[server]->Call(request, pending.done());
-    Status(server);  // ends behind the request
-    return pending;
-  }
-  ClipRequest RequestOf(uint64_t generation = 1) const {
-    ClipRequest request;
-    request.set_job("train");
-    request.set_run(run_);
-    request.set_generation(generation);
-    return request;
-  }
-  absl::Status Clip(uint32_t server, const ClipRequest& request) {
-    Pending<ClipReply> pending;
-    jobs_[server]->Call(request, pending.done());
-    return pending.Get().status();
-  }
-  void SetReachable(uint32_t server, bool reachable) {
-    absl::MutexLock lock(&mu_);
-    if (reachable) {
-      unreachable_.erase(server);
-    } else {
-      unreachable_.insert(server);
-    }
-  }
-
-  WorkerFrame FrameOf(uint32_t worker) const {
-    WorkerFrame frame;
-    frame.worker = {worker};
-    frame.incarnation = {1};
-    frame.generation = {1};
-    frame.epoch = kEpoch;
-    return frame;
-  }
-  ByteChain Values(ShardId shard, float value) const {
-    return Payload(std::vector<float>(partition_.value_count(shard), value));
-  }
-
-  Partition partition_ = Partition::Make({{"w", {1}}}, 0, 1).value();
-  ManualClock clock_;
-  JobThreads threads_{2};
-  uint64_t run_ = 0;
-  absl::Mutex mu_;
-  std::set<uint32_t> unreachable_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<std::vector<std::unique_ptr<TestStream>>> streams_;  // by worker and server
 };
 
 TEST_F(ClippingTest, TheNormIsThatOverTheShardsOfAllServers) {
@@ -247,7 +92,7 @@ TEST_F(ClippingTest, TheLastLeaveDoesNotWaitLongForALostServer) {
   Start(2, 1, 1);
   Push(0, 1, 0, 4);
   Pending<LeaveReply> left = Leave(0, 1);
-  clock_.Advance(Clipper::kPatience);
+  clock_.Advance(ShardSums::kPatience);
   Tick(1);
   EXPECT_TRUE(left.Get().ok());
 }
@@ -260,7 +105,7 @@ TEST_F(ClippingTest, AStopEndsTheWaits) {
   jobs_[1]->Stop([&stopped] { stopped.Notify(); });
   stopped.WaitForNotification();
   EXPECT_TRUE(left.Get().ok());
-  EXPECT_EQ(Clip(1, RequestOf()).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Sum(1, RequestOf()).code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ClippingTest, AFailedCallIsMadeAgain) {
@@ -297,15 +142,15 @@ TEST_F(ClippingTest, AServerWithoutAGradientAddsNothing) {
 
 TEST_F(ClippingTest, WrongCallsAreRefused) {
   Start(2, 1, 1);
-  EXPECT_EQ(Clip(1, RequestOf(/*generation=*/2)).message(),
+  EXPECT_EQ(Sum(1, RequestOf(/*generation=*/2)).message(),
             "generation: another one (expected 1, got 2)");
-  EXPECT_EQ(Clip(0, RequestOf()).code(), absl::StatusCode::kFailedPrecondition);
-  ClipRequest request = RequestOf();
+  EXPECT_EQ(Sum(0, RequestOf()).code(), absl::StatusCode::kFailedPrecondition);
+  SumRequest request = RequestOf();
   request.set_run(run_ + 1);
-  EXPECT_EQ(Clip(1, request).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Sum(1, request).code(), absl::StatusCode::kFailedPrecondition);
   request = RequestOf();
-  request.set_squared_norm(std::nan(""));
-  EXPECT_EQ(Clip(1, request).code(), absl::StatusCode::kInvalidArgument);
+  request.add_sums()->set_update(std::nan(""));
+  EXPECT_EQ(Sum(1, request).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(ClippingTest, AnotherModeIsRefused) {

@@ -47,10 +47,11 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
               .tracer = options_.tracer,
               .applied =
                   [this](ShardId shard, const Effects& effects) {
-                    if (protocols_.clipper != nullptr) protocols_.clipper->Applied(shard, effects);
+                    if (protocols_.shard_sums != nullptr)
+                      protocols_.shard_sums->Applied(shard, effects);
                   },
               .observer = options_.observer},
-             options_.groups),
+             options_.groups, SharedTensorSettingsOf(options_)),
       scope_{.self = options_.server,
              .epoch = options_.epoch,
              .generation = options_.generation,
@@ -121,7 +122,7 @@ ServerCondition Job::Condition() const {
   return {.state = state_,
           .agreed = checkpoints_.CheckAgreed(),
           .has_model = model_.has_model(),
-          .clips = options_.clip_norm > 0};
+          .sums = protocols_.shard_sums != nullptr};
 }
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done,
@@ -167,12 +168,12 @@ void Job::Handle(const LeaveRequest& request, const Done<LeaveReply>& done) {
   const absl::Status left = state_.membership.Leave(worker, incarnation, DepartureOf(request));
   if (!left.ok()) return done(left);
   protocols_.members->LogLeave(worker);
-  const bool waits = protocols_.clipper != nullptr && state_.membership.Live().empty();
+  const bool waits = protocols_.shard_sums != nullptr && state_.membership.Live().empty();
   stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, waits, done] {
     model_.ApplyToAll(event, [this, waits, done] {
       if (!waits) return done(LeaveReply());
       control_.Post([this, done] {
-        protocols_.clipper->WhenClosed(clock_.Now(), [done] { done(LeaveReply()); });
+        protocols_.shard_sums->WhenClosed(clock_.Now(), [done] { done(LeaveReply()); });
       });
     });
   });

@@ -105,7 +105,7 @@ class Job {
   //   Follow              replies with this server's checkpoints, starts the one that is announced
   //   Rollback            makes the checkpoint of a step the newest one, under a higher generation;
   //                       then replies and calls DurableOptions::restart
-  //   Clip                closes the last round, replies with this server's part of the next one
+  //   Sum                 closes the last round, replies with this server's part of the next one
   //   ClaimNumber         reserves a worker number for a new process
   //   Heartbeat           renews a worker's lease and tells it the decisions of the lead
   //   Leave               removes a worker; replies when every shard has applied the event and,
@@ -163,8 +163,8 @@ class Job {
   void Handle(const RestoreCheckpointRequest& request, const Done<RestoreCheckpointReply>& done) {
     checkpoints_.Restore(request, done);
   }
-  void Handle(const ClipRequest& request, const Done<ClipReply>& done) {
-    protocols_.clip_follower->Clip(request, done);
+  void Handle(const SumRequest& request, const Done<SumReply>& done) {
+    protocols_.sum_follower->Sum(request, done);
   }
   void Handle(const ClaimNumberRequest& request, const Done<ClaimNumberReply>& done) {
     done(protocols_.numbers->Claim(request, clock_.Now()));

@@ -1,5 +1,6 @@
 #include "server/job/job_options.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace thinwire {
@@ -19,6 +20,20 @@ ModeLimits ModeLimitsOf(const JobOptions& options) {
 
 }  // namespace
 
+bool MayNeedSums(const JobOptions& options) {
+  return options.clip_norm > 0 ||
+         std::ranges::any_of(options.group_updates, [](const GroupUpdate& update) {
+           return update.optimizer->reads_norms();
+         });
+}
+
+SharedTensorSettings SharedTensorSettingsOf(const JobOptions& options) {
+  return {.rule = options.rule,
+          .clip_norm = options.clip_norm,
+          .logs = options.durable.has_value() && options.durable->durability == Durability::kLog,
+          .adaptive = options.adaptive.has_value()};
+}
+
 ShardOptions ShardOptionsOf(const JobOptions& options) {
   return {.rule = options.rule,
           .generation = options.generation,
@@ -26,7 +41,7 @@ ShardOptions ShardOptionsOf(const JobOptions& options) {
           .staleness = options.staleness,
           .publish = options.publish,
           .checkpointed = options.durable.has_value(),
-          .clips = options.clip_norm > 0,
+          .clip_norm = options.clip_norm,
           .memory = options.memory};
 }
 

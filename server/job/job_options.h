@@ -15,6 +15,7 @@
 #include "common/spec/push_spec.h"
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
+#include "common/spec/shared_tensors.h"
 #include "common/time/clock.h"
 #include "common/time/executor.h"
 #include "common/time/trace.h"
@@ -77,8 +78,12 @@ struct JobExecutors {
   Clock& unix_clock;  // counts from the Unix epoch: the time of HeartbeatReply.unix_micros
 };
 
+// Returns whether full rounds may wait for sums over shards (ShardSums).
+bool MayNeedSums(const JobOptions& options);
 // Returns the settings of every shard.
 ShardOptions ShardOptionsOf(const JobOptions& options);
+// Returns the settings that decide whether shards may share a tensor.
+SharedTensorSettings SharedTensorSettingsOf(const JobOptions& options);
 // Returns the state of a job that has not begun.
 JobState FirstState(const JobOptions& options);
 

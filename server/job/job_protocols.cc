@@ -39,10 +39,10 @@ void AddLead(const ProtocolParts& parts, JoinQueue::Admit admit, JobProtocols& t
                                                                state, checkpoints, model));
   }
   to.admission = Add(to.all, std::move(admission));
-  if (options.clip_norm > 0) {
-    to.clip_lead = Add(to.all, std::make_unique<ClipLead>(options.clip_norm, state.identity, model,
-                                                          control, peers, counters));
-    to.clipper = to.clip_lead;
+  if (MayNeedSums(options)) {
+    to.sum_lead = Add(to.all, std::make_unique<SumLead>(options.clip_norm, state.identity, model,
+                                                        control, peers, counters));
+    to.shard_sums = to.sum_lead;
   }
   to.joins = Add(to.all, std::move(joins));
   to.numbers = Add(to.all, std::make_unique<NumberLead>(state, options.start_timeout));
@@ -54,11 +54,11 @@ void AddFollower(const ProtocolParts& parts, JobProtocols& to) {
       Add(to.all, std::make_unique<RuleFollower>(parts.state, parts.model, parts.control));
   to.admission_follower = Add(to.all, std::make_unique<AdmissionFollower>(
                                           parts.state, *to.start, parts.tokens, parts.stored));
-  if (parts.options.clip_norm > 0) {
-    to.clip_follower =
-        Add(to.all, std::make_unique<ClipFollower>(parts.options.clip_norm, parts.state.identity,
-                                                   parts.model, parts.control));
-    to.clipper = to.clip_follower;
+  if (MayNeedSums(parts.options)) {
+    to.sum_follower =
+        Add(to.all, std::make_unique<SumFollower>(parts.options.clip_norm, parts.state.identity,
+                                                  parts.model, parts.control));
+    to.shard_sums = to.sum_follower;
   }
 }
 

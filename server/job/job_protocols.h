@@ -11,9 +11,6 @@
 #include "server/job/job_options.h"
 #include "server/protocols/checkpoints/job_checkpoints.h"
 #include "server/protocols/checkpoints/stored_state.h"
-#include "server/protocols/clipping/clip_follower.h"
-#include "server/protocols/clipping/clip_lead.h"
-#include "server/protocols/clipping/clipper.h"
 #include "server/protocols/deals/deal_lead.h"
 #include "server/protocols/membership/admission_follower.h"
 #include "server/protocols/membership/admission_lead.h"
@@ -30,6 +27,9 @@
 #include "server/protocols/rules/rule_lead.h"
 #include "server/protocols/rules/wait_lead.h"
 #include "server/protocols/state/job_state.h"
+#include "server/protocols/sums/shard_sums.h"
+#include "server/protocols/sums/sum_follower.h"
+#include "server/protocols/sums/sum_lead.h"
 #include "server/shards/counters.h"
 #include "server/shards/hosted_model.h"
 
@@ -59,7 +59,7 @@ struct JobProtocols {
   // The protocols in `all` that a job calls itself, because they receive requests.
   MemberEvents* members = nullptr;
   TrainingStart* start = nullptr;
-  Clipper* clipper = nullptr;  // null: the job has no clip_norm
+  ShardSums* shard_sums = nullptr;  // null: no round waits for sums (MayNeedSums)
 
   // At the lead; null at another server.
   MembershipLead* member_lead = nullptr;
@@ -70,12 +70,12 @@ struct JobProtocols {
   RuleLead* rules = nullptr;
   WaitLead* waits = nullptr;           // null also without auto_backup and auto_slack
   PrecisionLead* precision = nullptr;  // null also without push: adaptive
-  ClipLead* clip_lead = nullptr;       // null also without clip_norm
+  SumLead* sum_lead = nullptr;         // null also if no round waits for sums
 
   // At another server; null at the lead.
   AdmissionFollower* admission_follower = nullptr;
   RuleFollower* rule_follower = nullptr;
-  ClipFollower* clip_follower = nullptr;  // null also without clip_norm
+  SumFollower* sum_follower = nullptr;  // null also if no round waits for sums
 };
 
 // Makes the protocols of the server that PARTS belong to. ADMIT: as for JoinQueue.

@@ -1,11 +1,11 @@
 #include "server/job/request_checks.h"
 
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "server/protocols/sums/round_sum.h"
 
 namespace thinwire {
 namespace {
@@ -90,27 +90,23 @@ absl::Status Check(const ServerCondition& server, const AdmitRequest& request) {
   return AnotherRun(ServerId{0}, absl::StrCat("server ", identity.server.value), got, identity.run);
 }
 
-absl::Status Check(const ServerCondition& server, const ClipRequest& request) {
+absl::Status Check(const ServerCondition& server, const SumRequest& request) {
   const JobIdentity& identity = server.state.identity;
   RETURN_IF_ERROR(CheckGoesOn(server));
   RETURN_IF_ERROR(identity.CheckJob(request.job()));
   RETURN_IF_ERROR(identity.CheckRun("server 0", RunId{request.run()}));
   RETURN_IF_ERROR(server.agreed);
-  if (!server.clips || identity.leads()) {
+  if (!server.sums || identity.leads()) {
     return absl::FailedPreconditionError(
-        "server: not a server that clips for server 0 (expected another server of a job with "
-        "clip_norm)");
+        "server: adds no sums for server 0 (expected another server of a job with clip_norm or "
+        "optimizer lars or lamb)");
   }
   if (request.generation() != identity.generation.value) {
     return absl::FailedPreconditionError(absl::StrCat("generation: another one (expected ",
                                                       identity.generation.value, ", got ",
                                                       request.generation(), ")"));
   }
-  if (!std::isfinite(request.squared_norm()) || request.squared_norm() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "squared_norm: out of range (expected at least 0, got ", request.squared_norm(), ")"));
-  }
-  return absl::OkStatus();
+  return SumsOf(request.sums()).status();
 }
 
 absl::Status Check(const ServerCondition& server, const HeartbeatRequest& request) {

@@ -4,9 +4,9 @@
 //   requests                          are refused
 //   all except Heartbeat, Leave       while the job stops
 //   and Status
-//   Join, Admit, Clip, Leave, Scale,  while the servers have to agree on a checkpoint
+//   Join, Admit, Sum, Leave, Scale,   while the servers have to agree on a checkpoint
 //   SetMode, ClaimNumber
-//   Join, Admit, Clip, SetMode of     of another job or another run
+//   Join, Admit, Sum, SetMode of      of another job or another run
 //   the lead
 //   ClaimNumber; Scale, SetMode,      at another server than the lead
 //   Drain of a worker,
@@ -29,7 +29,7 @@ struct ServerCondition {
   const JobState& state;
   absl::Status agreed;     // Unavailable while the servers have to agree on a checkpoint
   bool has_model = false;  // a worker has joined
-  bool clips = false;      // the job has a clip_norm
+  bool sums = false;       // full rounds may wait for sums over shards
 };
 
 // Returns the error of a request that arrives while the job stops.
@@ -46,7 +46,7 @@ absl::Status Check(const ServerCondition& server, const Request& /*request*/) {
   return server.state.stopping ? Stopping() : absl::OkStatus();
 }
 absl::Status Check(const ServerCondition& server, const AdmitRequest& request);
-absl::Status Check(const ServerCondition& server, const ClipRequest& request);
+absl::Status Check(const ServerCondition& server, const SumRequest& request);
 absl::Status Check(const ServerCondition& server, const HeartbeatRequest& request);
 absl::Status Check(const ServerCondition& server, const LeaveRequest& request);
 absl::Status Check(const ServerCondition& server, const ClaimNumberRequest& request);

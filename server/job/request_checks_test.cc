@@ -20,7 +20,7 @@ struct Given {
   bool stopping = false;
   bool agreed = true;
   bool has_model = true;
-  bool clips = true;
+  bool sums = true;
   bool recovered = false;
 };
 
@@ -45,7 +45,7 @@ std::string Result(const Given& given, const Request& request) {
       .state = state,
       .agreed = given.agreed ? absl::OkStatus() : absl::UnavailableError("not agreed"),
       .has_model = given.has_model,
-      .clips = given.clips};
+      .sums = given.sums};
   if constexpr (std::is_same_v<Request, JoinRequest>) {
     return std::string(CheckJoin(server, request, [] {
                          return absl::PermissionDeniedError("no token");
@@ -162,31 +162,33 @@ TEST(RequestChecksTest, Admit) {
   });
 }
 
-ClipRequest Clip(uint64_t run, uint64_t generation, double squared_norm = 1) {
-  ClipRequest request;
+SumRequest Sum(uint64_t run, uint64_t generation, double sum = 1) {
+  SumRequest request;
   request.set_job("train");
   request.set_run(run);
   request.set_generation(generation);
-  request.set_squared_norm(squared_norm);
+  request.add_sums()->set_update(sum);
   return request;
 }
 
-TEST(RequestChecksTest, Clip) {
-  constexpr char kDoesNotClip[] =
-      "server: not a server that clips for server 0 (expected another server of a job with "
-      "clip_norm)";
-  Expect<ClipRequest>({
-      {{.server = 1}, Clip(9, 3), ""},
-      {{.server = 1, .stopping = true}, Clip(9, 3), kStopping},
-      {{.server = 1}, Clip(8, 3), OtherRun(1, "server 0")},
-      {{.server = 1, .agreed = false}, Clip(9, 3), "not agreed"},
-      {{.server = 0}, Clip(9, 3), kDoesNotClip},
-      {{.server = 1, .clips = false}, Clip(9, 3), kDoesNotClip},
-      {{.server = 1}, Clip(9, 2), "generation: another one (expected 3, got 2)"},
-      {{.server = 1}, Clip(9, 3, -1), "squared_norm: out of range (expected at least 0, got -1)"},
+TEST(RequestChecksTest, Sum) {
+  constexpr char kAddsNoSums[] =
+      "server: adds no sums for server 0 (expected another server of a job with clip_norm or "
+      "optimizer lars or lamb)";
+  Expect<SumRequest>({
+      {{.server = 1}, Sum(9, 3), ""},
+      {{.server = 1, .stopping = true}, Sum(9, 3), kStopping},
+      {{.server = 1}, Sum(8, 3), OtherRun(1, "server 0")},
+      {{.server = 1, .agreed = false}, Sum(9, 3), "not agreed"},
+      {{.server = 0}, Sum(9, 3), kAddsNoSums},
+      {{.server = 1, .sums = false}, Sum(9, 3), kAddsNoSums},
+      {{.server = 1}, Sum(9, 2), "generation: another one (expected 3, got 2)"},
       {{.server = 1},
-       Clip(9, 3, std::numeric_limits<double>::infinity()),
-       "squared_norm: out of range (expected at least 0, got inf)"},
+       Sum(9, 3, -1),
+       "sums: out of range (expected finite sums of at least 0, got -1, 0)"},
+      {{.server = 1},
+       Sum(9, 3, std::numeric_limits<double>::infinity()),
+       "sums: out of range (expected finite sums of at least 0, got inf, 0)"},
   });
 }
 

@@ -56,7 +56,7 @@ void WorkerAdmission::Admit(const JoinCall& call, Incarnation incarnation) {
                                parts_.model.Get()->SubmitToAll(event, joined);
                              });
   parts_.streams.Admit(call.worker(), incarnation);
-  if (parts_.protocols.clip_lead != nullptr) parts_.protocols.clip_lead->CallServers();
+  if (parts_.protocols.sum_lead != nullptr) parts_.protocols.sum_lead->CallServers();
 }
 
 JoinReply WorkerAdmission::ReplyOf(WorkerId worker, Incarnation incarnation,

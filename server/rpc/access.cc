@@ -19,7 +19,7 @@ constexpr AccessRow kTable[] = {
     {"/thinwire.Control/Status", kEverybody},
     {"/thinwire.Control/Follow", kLead},
     {"/thinwire.Control/Rollback", kLead},
-    {"/thinwire.Control/Clip", kLead},
+    {"/thinwire.Control/Sum", kLead},
     {"/thinwire.Control/Scale", kLead | kOperators},
     {"/thinwire.Control/SetMode", kLead | kOperators},
     {"/thinwire.Control/Drain", kOperators},

@@ -85,7 +85,7 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                     RollbackReply* reply) override {
     return Pass(context, request, reply);
   }
-  Reactor* Clip(Context* context, const ClipRequest* request, ClipReply* reply) override {
+  Reactor* Sum(Context* context, const SumRequest* request, SumReply* reply) override {
     return Pass(context, request, reply);
   }
   Reactor* Scale(Context* context, const ScaleRequest* request, ScaleReply* reply) override {

@@ -93,12 +93,12 @@ void HostedModel::FillIn(StatusReply& reply) const {
   reply.set_encode_seconds(absl::ToDoubleSeconds(encode_time));
 }
 
-void HostedModel::SubmitToAll(const Event& event,
-                              std::function<void(std::vector<Effects>)> done) const {
+void HostedModel::SubmitToEach(const std::function<Event(ShardId)>& event_of,
+                               std::function<void(std::vector<Effects>)> done) const {
   if (hosts_.empty()) return done({});
   const auto gather = std::make_shared<Gather<Effects>>(hosts_.size(), std::move(done));
   for (size_t i = 0; i < hosts_.size(); ++i) {
-    hosts_[i]->Submit(event, nullptr,
+    hosts_[i]->Submit(event_of(hosts_[i]->id()), nullptr,
                       [gather, i](Effects effects) { gather->Set(i, std::move(effects)); });
   }
 }
@@ -144,6 +144,7 @@ absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   absl::MutexLock lock(&mu_);
   if (model_ != nullptr) return Compare(request, *model_);
   ASSIGN_OR_RETURN(Partition partition, PartitionOf(request, server_count_, groups_));
+  RETURN_IF_ERROR(CheckSharedTensors(partition, settings_));
   ASSIGN_OR_RETURN(frame_bytes_, SharedFrameBytes(partition, plan_.worker_count));
   ShardOptions options = options_;
   options.planned_examples = request.planned_examples();
@@ -185,10 +186,11 @@ std::optional<Step> ModelSlot::LargestNext() const {
   return model->largest_next();
 }
 
-void ModelSlot::ApplyToAll(const Event& event, std::function<void()> then) {
+void ModelSlot::ApplyToEach(const std::function<Event(ShardId)>& event_of,
+                            std::function<void()> then) {
   const std::shared_ptr<const HostedModel> model = Get();
   if (model == nullptr) return then();
-  model->SubmitToAll(event, [then = std::move(then)](const std::vector<Effects>&) { then(); });
+  model->SubmitToEach(event_of, [then = std::move(then)](const std::vector<Effects>&) { then(); });
 }
 
 absl::Status ModelSlot::Reserve(uint32_t workers) {

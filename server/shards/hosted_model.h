@@ -20,6 +20,7 @@
 #include "common/base/ids.h"
 #include "common/model/partition.h"
 #include "common/spec/group_spec.h"
+#include "common/spec/shared_tensors.h"
 #include "proto/control.pb.h"
 #include "server/core/shard.h"
 #include "server/shards/frame_budget.h"
@@ -84,10 +85,15 @@ class HostedModel {
   // Sets the queue and the times of REPLY from all shards. Thread-safe.
   void FillIn(StatusReply& reply) const;
 
-  // Submits EVENT to every shard (ShardHost::Submit), then calls DONE with the effects in the order
-  // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
-  // no shard.
-  void SubmitToAll(const Event& event, std::function<void(std::vector<Effects>)> done) const;
+  // Submits EVENT_OF(shard) to every shard (ShardHost::Submit), then calls DONE with the effects in
+  // the order of hosts(). DONE runs on the strand that finishes last, or within this call if the
+  // server has no shard.
+  void SubmitToEach(const std::function<Event(ShardId)>& event_of,
+                    std::function<void(std::vector<Effects>)> done) const;
+  // Submits EVENT to every shard.
+  void SubmitToAll(const Event& event, std::function<void(std::vector<Effects>)> done) const {
+    SubmitToEach([&event](ShardId) { return event; }, std::move(done));
+  }
 
   // Blocks until all work that was posted to the shards earlier has returned. Later work never runs.
   void Finish() const;
@@ -122,17 +128,18 @@ class ModelSlot final : public ServerShards {
   // The model determines value_count and planned_examples, so OPTIONS need not set them. The model
   // with the workers of PLAN must fit into PLAN; the bytes that PLAN leaves for frames are added to
   // FRAMES, which must outlive this object. Every Join must place the tensors in GROUPS
-  // (common/spec/place_tensors.h).
+  // (common/spec/place_tensors.h). SETTINGS decide whether shards may share a tensor.
   ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
             const MemoryPlan& plan, FrameBudget& frames, const ShardHost::Shared& shared,
-            std::vector<GroupSpec> groups = {})
+            std::vector<GroupSpec> groups = {}, const SharedTensorSettings& settings = {})
       : self_(self),
         server_count_(server_count),
         options_(options),
         plan_(plan),
         frames_(frames),
         shared_(shared),
-        groups_(std::move(groups)) {}
+        groups_(std::move(groups)),
+        settings_(settings) {}
 
   // Creates the model that REQUEST describes, or compares REQUEST with the existing model. Errors:
   // InvalidArgument for an invalid model and for a model that needs too much memory;
@@ -154,7 +161,8 @@ class ModelSlot final : public ServerShards {
   Step frontier() const override;
   std::optional<Step> LargestNext() const override;
   absl::Status Reserve(uint32_t workers) override ABSL_LOCKS_EXCLUDED(mu_);
-  void ApplyToAll(const Event& event, std::function<void()> then) override;
+  void ApplyToEach(const std::function<Event(ShardId)>& event_of,
+                   std::function<void()> then) override;
 
  private:
   // Returns the bytes that the plan leaves for frames beside the model and the connections of
@@ -170,6 +178,7 @@ class ModelSlot final : public ServerShards {
   FrameBudget& frames_;
   const ShardHost::Shared shared_;
   const std::vector<GroupSpec> groups_;
+  const SharedTensorSettings settings_;
 
   mutable absl::Mutex mu_;
   std::shared_ptr<const HostedModel> model_ ABSL_GUARDED_BY(mu_);

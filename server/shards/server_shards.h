@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
@@ -32,9 +33,14 @@ class ServerShards {
   // InvalidArgument if the model with these workers does not fit into the plan; nothing changes
   // then. REQUIRES: has_model().
   virtual absl::Status Reserve(uint32_t workers) = 0;
-  // Submits EVENT to every shard and calls THEN when all have applied it, on a strand, or within
-  // this call if there is no shard.
-  virtual void ApplyToAll(const Event& event, std::function<void()> then) = 0;
+  // Submits EVENT_OF(shard) to every shard and calls THEN when all have applied it, on a strand, or
+  // within this call if there is no shard.
+  virtual void ApplyToEach(const std::function<Event(ShardId)>& event_of,
+                           std::function<void()> then) = 0;
+  // Submits EVENT to every shard.
+  void ApplyToAll(const Event& event, std::function<void()> then) {
+    ApplyToEach([&event](ShardId) { return event; }, std::move(then));
+  }
 };
 
 }  // namespace thinwire

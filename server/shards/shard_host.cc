@@ -109,9 +109,9 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender, LogSequence s
   const absl::Time begin = clock_.Now();
   Effects effects = Fold(event);
   if (shard_.version() != version || shard_.frontier() != frontier) progress_.Add(begin);
-  // The update of a clipped round follows its ClipEvent.
+  // The update of a full round follows its SumEvent.
   const bool folds =
-      std::holds_alternative<PushEvent>(event) || std::holds_alternative<ClipEvent>(event);
+      std::holds_alternative<PushEvent>(event) || std::holds_alternative<SumEvent>(event);
   if (folds) decode_nanos_ += NanosecondsSince(begin);
   StoreProgress(event);
   frontier_.store(shard_.frontier().value, std::memory_order_relaxed);

@@ -11,10 +11,11 @@
 
 namespace thinwire {
 
-// Returns OPTIONS with the value_count and tensor_sizes of SHARD. Shards of vectors do not use
+// Returns OPTIONS with the value_count, the tensor_sizes and shares_tensor of SHARD. Shards of vectors do not use
 // gTop-k selection.
 inline ShardOptions OptionsOf(const Partition& partition, ShardId shard, ShardOptions options) {
   options.value_count = partition.value_count(shard);
+  options.shares_tensor = partition.SharesTensor(shard);
   options.tensor_sizes.clear();
   for (const Segment& segment : partition.segments(shard)) {
     options.tensor_sizes.push_back(segment.count);

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -29,25 +31,27 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr uint64_t kClasses = 3;
-constexpr uint64_t kSide = 8;
 
-// Returns a safetensors file with EXAMPLES images of kSide x kSide values. One third of an image's
+// Returns a safetensors file with EXAMPLES images of SIDE x SIDE values. One third of an image's
 // rows is brighter by BRIGHT_ROWS on average; the class of the image determines which. The noise is large,
 // so that a trained model still makes mistakes.
-std::string Images(uint64_t examples, uint32_t seed, float bright_rows) {
+std::string Images(uint64_t examples, uint32_t seed, float bright_rows, uint64_t side) {
   std::vector<float> x;
   std::vector<uint8_t> y;
   uint32_t noise = seed;
   for (uint64_t i = 0; i < examples; ++i) {
     y.push_back(static_cast<uint8_t>(i % kClasses));
-    for (uint64_t k = 0; k < kSide * kSide; ++k) {
+    for (uint64_t k = 0; k < side * side; ++k) {
       noise = noise * 1664525 + 1013904223;
-      const float bright = k * kClasses / (kSide * kSide) == i % kClasses ? bright_rows : 0;
+      const float bright = k * kClasses / (side * side) == i % kClasses ? bright_rows : 0;
       x.push_back(bright + 4 * (static_cast<float>(noise >> 8) * 0x1p-24f - 0.5f));
     }
   }
   const std::vector<SafetensorsTensor> tensors = {
-      {"x", "F32", {static_cast<int64_t>(examples), 1, kSide, kSide}, x.size() * sizeof(float)},
+      {"x",
+       "F32",
+       {static_cast<int64_t>(examples), 1, static_cast<int64_t>(side), static_cast<int64_t>(side)},
+       x.size() * sizeof(float)},
       {"y", "U8", {static_cast<int64_t>(examples)}, y.size()}};
   std::string file = SafetensorsHeader(tensors);
   file.append(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
@@ -59,10 +63,10 @@ class ModelOutputTest : public testing::Test {
  protected:
   ModelOutputTest() { WriteImages(/*bright_rows=*/0.3f); }
 
-  void WriteImages(float bright_rows) {
+  void WriteImages(float bright_rows, uint64_t side = 8) {
     const auto write = [&](const char* name, uint64_t examples, uint32_t seed) {
       std::ofstream(daemons_.folder() + "/" + name, std::ios::binary)
-          << Images(examples, seed, bright_rows);
+          << Images(examples, seed, bright_rows, side);
     };
     write("train.safetensors", 240, 1);
     write("test.safetensors", 90, 2);
@@ -104,18 +108,31 @@ class ModelOutputTest : public testing::Test {
     EXPECT_EQ(run.exit, ExitStatus()) << run.log;
   }
 
-  // Returns the CRC-32C of the parameters in the model file, in the order of their names.
-  uint32_t ParametersCrc32c() {
+  // Calls ACTION with the bytes of each parameter in the model file, in the order of their names.
+  void ForEachParameter(const std::function<void(std::span<const std::byte>)>& action) {
     std::ifstream in(model_, std::ios::binary);
     const std::vector<uint8_t> file{std::istreambuf_iterator<char>(in), {}};
     const auto index = ParseSafetensors(file, model_);
     EXPECT_TRUE(index.ok()) << index.status();
-    uint32_t crc = 0;
     for (const auto& [name, entry] : *index) {
       if (absl::StrContains(name, ".running_") || entry.dtype != "F32") continue;
-      crc = Crc32c(std::as_bytes(entry.bytes), crc);
+      action(std::as_bytes(entry.bytes));
     }
+  }
+  // Return all parameters in the model file: their CRC-32C, and their values.
+  uint32_t ParametersCrc32c() {
+    uint32_t crc = 0;
+    ForEachParameter([&crc](std::span<const std::byte> bytes) { crc = Crc32c(bytes, crc); });
     return crc;
+  }
+  std::vector<float> Parameters() {
+    std::vector<float> values;
+    ForEachParameter([&values](std::span<const std::byte> bytes) {
+      const size_t before = values.size();
+      values.resize(before + bytes.size() / sizeof(float));
+      std::memcpy(values.data() + before, bytes.data(), bytes.size());
+    });
+    return values;
   }
 
   // Checks that the report, the model file and `thinwire evaluate` agree.
@@ -142,6 +159,32 @@ TEST_F(ModelOutputTest, SyncInFp32) {
                               "servers: 2 consistency { workers: 2 } "
                               "optimization { learning_rate: 0.05 }");
   ExpectAgreement(job, Train(job));
+}
+
+// The first layer has 331,776 values, more than a shard.
+TEST_F(ModelOutputTest, TheServersOfLambShareALargeTensor) {
+  WriteImages(/*bright_rows=*/0.3f, /*side=*/36);
+  const auto job = [this](const std::string& rest) {
+    return Job("mlp", "epochs: 1",
+               absl::StrCat("consistency { workers: 2 ", rest,
+                            " } optimization { optimizer: lamb learning_rate: 0.01 }"));
+  };
+  std::vector<std::vector<float>> models;
+  for (const char* const servers : {"1", "2", "3"}) {
+    const std::string ordered = job("ordered_fold: true");
+    ExpectAgreement(ordered, Train(ordered, {"--servers", servers}));
+    models.push_back(Parameters());
+  }
+  ASSERT_GT(models[0].size(), 331'776u);
+  for (size_t i = 0; i < models[0].size(); ++i) {
+    for (size_t m = 1; m < 3; ++m) ASSERT_NEAR(models[m][i], models[0][i], 1e-6) << i;
+  }
+  const ProcessResult refused = daemons_.Run(
+      "cli/thinwire", {"train", "--config", daemons_.Write("job", job("mode: async"))});
+  EXPECT_FALSE(refused.exit.ok());
+  EXPECT_THAT(refused.log, HasSubstr("has 331776 values; with optimizer lars or lamb, more than "
+                                     "262144 are only valid with mode: sync or backup (got mode: "
+                                     "async)"));
 }
 
 // The evaluator's replica has parameters that went through fp8, but the file has the exact ones.

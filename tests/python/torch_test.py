@@ -57,6 +57,26 @@ class OddModel(torch.nn.Module):
         return self.frozen(x) @ self.turned.t()
 
 
+class Lamb(torch.optim.Optimizer):
+    """Algorithm 2 of You et al. 2020, with the identity as phi and a ratio of 1 if a norm is 0."""
+
+    def __init__(self, parameters, lr, weight_decay):
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for x in group["params"]:
+                state = self.state[x] or self.state[x].update(t=0, p=torch.zeros_like(x), q=torch.zeros_like(x)) or self.state[x]
+                state["t"] += 1
+                state["p"].mul_(0.9).add_(x.grad, alpha=0.1)
+                state["q"].mul_(0.999).addcmul_(x.grad, x.grad, value=0.001)
+                root = (state["q"] / (1 - 0.999 ** state["t"])).sqrt() + 1e-8
+                r = state["p"] / (1 - 0.9 ** state["t"]) / root + group["weight_decay"] * x
+                norms = x.double().norm().item(), r.double().norm().item()
+                x.sub_(r, alpha=group["lr"] * (norms[0] / norms[1] if all(norms) else 1))
+
+
 class Job(jobs.Job):
     """A job with DistributedOptimizer."""
 
@@ -148,6 +168,16 @@ class EqualityTest(unittest.TestCase):
     def test_adam(self):
         self.compare(small_model, self.usual_step, optimizer="adam", tolerance=1e-5,
                      plain=lambda parameters: torch.optim.Adam(parameters, lr=0.1))
+
+    def test_lamb_with_a_layer_that_both_servers_share(self):
+        def make():
+            torch.manual_seed(3)
+            layers = torch.nn.Linear(6, 520), torch.nn.Tanh(), torch.nn.Linear(520, 520), torch.nn.Tanh(), torch.nn.Linear(520, 2)
+            return torch.nn.Sequential(*layers)
+
+        self.assertGreater(make()[2].weight.numel(), 262144)
+        self.compare(make, self.usual_step, optimizer="lamb", learning_rate=0.01, weight_decay=0.01,
+                     plain=lambda parameters: Lamb(parameters, lr=0.01, weight_decay=0.01))
 
     def test_bf16_autocast_with_and_without_a_grad_scaler_of_the_cpu(self):
         for scaler_is_enabled in (False, True):

@@ -32,17 +32,27 @@ class Lamb final : public Optimizer {
   explicit Lamb(const OptimizerSpec& spec)
       : Optimizer(spec, 2), constants_{spec.beta1, spec.beta2, spec.epsilon} {}
 
-  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
-             std::span<const std::span<float>> slots) const override {
+  SquareSums Measure(const Update& update, std::span<const float> sum,
+                     std::span<const float> masters,
+                     std::span<const std::span<float>> slots) const override {
     // The kernel of adam computes shrink * x - step_size * m / (...). With the learning rate -1 and
     // this factor, the result is the direction r.
     kernels::AdamStep step = constants_.Step(-1, update.number);
     step.gradient_scale = update.gradient_scale;
     step.shrink = static_cast<float>(weight_decay());
-    const double norm = std::sqrt(kernels::SumOfSquares(masters));
-    const double direction_norm = UpdateMoments(step, sum, masters, slots);
-    // The second pass updates the masters and leaves the moments unchanged.
-    const double rate = update.learning_rate * NormRatio(norm, direction_norm);
+    const double masters_squares = kernels::SumOfSquares(masters);
+    return {.update = UpdateMoments(step, sum, masters, slots), .masters = masters_squares};
+  }
+
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override {
+    const SquareSums squares =
+        update.measured.has_value() ? *update.measured : Measure(update, sum, masters, slots);
+    const double rate =
+        update.learning_rate * NormRatio(std::sqrt(squares.masters), std::sqrt(squares.update));
+    // This pass updates the masters and leaves the moments unchanged.
+    kernels::AdamStep step = constants_.Step(-1, update.number);
+    step.gradient_scale = update.gradient_scale;
     step.beta1 = step.beta2 = 1;
     step.one_minus_beta1 = step.one_minus_beta2 = 0;
     step.shrink = FiniteFloat(1 - rate * weight_decay());
@@ -51,8 +61,8 @@ class Lamb final : public Optimizer {
   }
 
  private:
-  // Updates both moments and returns the norm of the direction. The order of its additions is
-  // fixed.
+  // Updates both moments and returns the sum of squares of the direction. The order of its
+  // additions is fixed.
   static double UpdateMoments(const kernels::AdamStep& step, std::span<const float> sum,
                               std::span<const float> masters,
                               std::span<const std::span<float>> slots) {
@@ -66,7 +76,7 @@ class Lamb final : public Optimizer {
                           slots[1].subspan(first, count));
       squares += kernels::SumOfSquares(block);
     }
-    return std::sqrt(squares);
+    return squares;
   }
 
   const AdamConstants constants_;

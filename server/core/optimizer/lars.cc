@@ -26,10 +26,19 @@ class Lars final : public Optimizer {
         momentum_(static_cast<float>(spec.momentum)),
         trust_coefficient_(spec.trust_coefficient) {}
 
+  SquareSums Measure(const Update& update, std::span<const float> sum,
+                     std::span<const float> masters,
+                     std::span<const std::span<float>> /*slots*/) const override {
+    return {.update = kernels::SumOfSquares(sum, update.gradient_scale),
+            .masters = kernels::SumOfSquares(masters)};
+  }
+
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    const double norm = std::sqrt(kernels::SumOfSquares(masters));
-    const double gradient_norm = std::sqrt(kernels::SumOfSquares(sum, update.gradient_scale));
+    const SquareSums squares =
+        update.measured.has_value() ? *update.measured : Measure(update, sum, masters, slots);
+    const double norm = std::sqrt(squares.masters);
+    const double gradient_norm = std::sqrt(squares.update);
     const double trust =
         trust_coefficient_ * NormRatio(norm, gradient_norm + weight_decay() * norm);
     return kernels::UpdateMomentum({.gradient_scale = update.gradient_scale,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/optimizer_cases.h"
@@ -80,7 +81,7 @@ class OptimizerContractTest : public testing::TestWithParam<OptimizerCase> {
 TEST_P(OptimizerContractTest, HasTheSlotsOfItsFormula) {
   EXPECT_EQ(optimizer_->slot_count(), GetParam().slot_count);
   EXPECT_EQ(optimizer_->slot_count() > 0, Traits(GetParam().kind).has_slots);
-  EXPECT_EQ(optimizer_->needs_whole_tensors(), Traits(GetParam().kind).needs_whole_tensors);
+  EXPECT_EQ(optimizer_->reads_norms(), Traits(GetParam().kind).reads_norms);
 }
 
 TEST_P(OptimizerContractTest, UpdatesAnEmptyShard) {
@@ -136,8 +137,35 @@ TEST_P(OptimizerContractTest, TwoCallsOnPartsEqualOneCallUnlessTheFormulaReadsNo
       Apply(update, sum, parts, 0, cut);
       Apply(update, sum, parts, cut, length - cut);
       const bool divided = cut > 0 && cut < length;
-      ASSERT_EQ(parts == whole, !divided || !optimizer_->needs_whole_tensors())
+      ASSERT_EQ(parts == whole, !divided || !optimizer_->reads_norms())
           << "cut at " << cut << " of " << length;
+    }
+  }
+}
+
+TEST_P(OptimizerContractTest, MeasuredPartsEqualOneCall) {
+  if (!optimizer_->reads_norms()) GTEST_SKIP() << "the optimizer reads no norms";
+  const std::vector<float> sum = Draw(kLongest, 3);
+  Update update = {.learning_rate = 0.1f, .gradient_scale = 0.5f, .number = 4};
+  const Arrays before = WithHistory(kLongest);
+  Arrays whole = before;
+  Apply(update, sum, whole);
+  for (size_t cut = 0; cut <= kLongest; ++cut) {
+    Arrays parts = before;
+    const std::pair<size_t, size_t> ranges[] = {{0, cut}, {cut, kLongest - cut}};
+    SquareSums sums;
+    for (const auto& [offset, length] : ranges) {
+      std::vector<std::span<float>> slots;
+      for (auto& slot : parts.slots) slots.push_back(std::span(slot).subspan(offset, length));
+      sums += optimizer_->Measure(update, std::span(sum).subspan(offset, length),
+                                  std::span(parts.masters).subspan(offset, length), slots);
+    }
+    EXPECT_EQ(parts.masters, before.masters);
+    update.measured = sums;
+    for (const auto& [offset, length] : ranges) Apply(update, sum, parts, offset, length);
+    update.measured.reset();
+    for (size_t i = 0; i < kLongest; ++i) {
+      ASSERT_NEAR(parts.masters[i], whole.masters[i], 1e-6) << "cut at " << cut;
     }
   }
 }

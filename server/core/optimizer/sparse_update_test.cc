@@ -213,7 +213,7 @@ TEST_P(SparseUpdateTest, MissedDecayThatOverflowsLeavesFiniteMasters) {
 // Returns the optimizers that jobs may use with lazy_slots.
 std::vector<OptimizerCase> LazyCases() {
   std::vector<OptimizerCase> cases = OptimizerCases();
-  std::erase_if(cases, [](const OptimizerCase& c) { return Traits(c.kind).needs_whole_tensors; });
+  std::erase_if(cases, [](const OptimizerCase& c) { return Traits(c.kind).reads_norms; });
   return cases;
 }
 

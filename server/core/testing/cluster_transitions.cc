@@ -20,7 +20,7 @@ bool ClusterTransitions::Cluster::operator==(const Cluster& other) const {
 
 ClusterTransitions::ClusterTransitions(const ExplorationOptions& options)
     : options_(options),
-      shards_(options.rule, options.change.value_or(RuleEvent{}).rule, options.clips) {}
+      shards_(options.rule, options.change.value_or(RuleEvent{}).rule, options.sums) {}
 
 ClusterTransitions::Cluster ClusterTransitions::Start() {
   Cluster start = {};
@@ -53,7 +53,7 @@ std::vector<ClusterTransitions::Action> ClusterTransitions::ActionsIn(
     if (options_.change.has_value() && cluster.changed[s] == 0) {
       actions.push_back({Kind::kChange, 0, s});
     }
-    if (MayClip(cluster, s)) actions.push_back({Kind::kClip, 0, s});
+    if (MaySum(cluster, s)) actions.push_back({Kind::kSum, 0, s});
   }
   for (uint8_t w = 0; w < kExploredWorkers; ++w) {
     const Process& process = cluster.processes[w];
@@ -82,7 +82,7 @@ std::vector<ClusterTransitions::Action> ClusterTransitions::ActionsIn(
   return actions;
 }
 
-bool ClusterTransitions::MayClip(const Cluster& cluster, uint32_t shard) const {
+bool ClusterTransitions::MaySum(const Cluster& cluster, uint32_t shard) const {
   const Step round = shards_.frontier(cluster.shards[shard]);
   return std::ranges::all_of(cluster.shards,
                              [&](uint32_t state) { return shards_.next_frontier(state) > round; });
@@ -94,7 +94,7 @@ bool ClusterTransitions::IsProgress(const Cluster& cluster, const Action& action
     case Action::Kind::kReturn:
     case Action::Kind::kOpen:
     case Action::Kind::kCommit:
-    case Action::Kind::kClip:
+    case Action::Kind::kSum:
       return true;
     case Action::Kind::kExpire:
       return cluster.processes[action.worker].phase == Phase::kDown;
@@ -161,9 +161,9 @@ ClusterTransitions::Cluster ClusterTransitions::After(Cluster cluster, const Act
           {.kind = EventKind::kRule, .step = static_cast<uint8_t>(options_.change->from.value)},
           false);
       break;
-    case Action::Kind::kClip: {
+    case Action::Kind::kSum: {
       const Step round = shards_.frontier(cluster.shards[action.shard]);
-      apply_now({.kind = EventKind::kClip, .step = static_cast<uint8_t>(round.value)}, false);
+      apply_now({.kind = EventKind::kSum, .step = static_cast<uint8_t>(round.value)}, false);
       break;
     }
     case Action::Kind::kEndServer:
@@ -446,8 +446,8 @@ std::string ClusterTransitions::Describe(const Cluster& cluster, const Action& a
       return "commit the records of shard 0";
     case Kind::kChange:
       return absl::StrCat("change the rule of shard ", action.shard);
-    case Kind::kClip:
-      return absl::StrCat("clip the round of shard ", action.shard);
+    case Kind::kSum:
+      return absl::StrCat("sum the round of shard ", action.shard);
     case Kind::kEndServer:
       return absl::StrCat("end the server of shard 0; ", action.shard, " of ", RecordCount(cluster),
                           " records survive");

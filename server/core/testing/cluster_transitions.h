@@ -9,8 +9,8 @@
 //   stop     a process that waits for parameters leaves, as after SIGTERM
 //   change   a rule event arrives at one shard, at any time, or never
 //
-// In a job with clip_norm, the clip event of a full round arrives at each shard at any time after
-// both shards have finished the round.
+// In a job with sums over shards, the sum event of a full round arrives at each shard at any time
+// after both shards have finished the round.
 //
 // As long as the server of shard 0 may end, it has an event log: messages wait as records until a
 // commit, which applies them and sends their effects. When the server ends, the commit may be torn:
@@ -64,8 +64,8 @@ struct ExplorationOptions {
   bool joined = false;
   // Each shard may receive this event once.
   std::optional<RuleEvent> change;
-  // The job has clip_norm. All factors are 1.
-  bool clips = false;
+  // Full rounds wait for sums over all shards. All factors are 1.
+  bool sums = false;
   // Breaks a rule on purpose: effects leave the server of shard 0 before the commit of their
   // record.
   bool sent_before_commit = false;
@@ -129,7 +129,7 @@ class ClusterTransitions {
       kStop,
       kCommit,
       kChange,
-      kClip,
+      kSum,
       kEndServer
     };
     Kind kind = Kind::kDeliver;
@@ -159,8 +159,8 @@ class ClusterTransitions {
   const std::string& violation() const { return violation_; }
 
  private:
-  // Returns whether the clip event of the full round of SHARD may arrive.
-  bool MayClip(const Cluster& cluster, uint32_t shard) const;
+  // Returns whether the sum event of the full round of SHARD may arrive.
+  bool MaySum(const Cluster& cluster, uint32_t shard) const;
   // Returns the next message of PROCESS for SHARD. `kind` is kOpen if there is none.
   ExploredEvent MessageOf(const Process& process, uint8_t worker, uint32_t shard) const;
   static Message ToMessage(const ExploredEvent& event);

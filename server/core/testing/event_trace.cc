@@ -25,8 +25,8 @@ TraceEntry TraceEntry::Of(const Event& event) {
     m.push = *e;
   } else if (const auto* e = std::get_if<RuleEvent>(&event)) {
     m.kind = TraceEntry::Kind::kRule, m.rule = e->rule, m.step = e->from;
-  } else if (const auto* e = std::get_if<ClipEvent>(&event)) {
-    m.kind = TraceEntry::Kind::kClip, m.step = e->step, m.factor = e->factor;
+  } else if (const auto* e = std::get_if<SumEvent>(&event)) {
+    m.kind = TraceEntry::Kind::kSum, m.step = e->step, m.sums = e->sums;
   }
   return m;
 }

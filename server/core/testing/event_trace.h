@@ -20,7 +20,7 @@ namespace thinwire {
 
 // One event and its consequences. The struct has the fields of all event types.
 struct TraceEntry {
-  enum class Kind { kSeed, kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave, kRule, kClip };
+  enum class Kind { kSeed, kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave, kRule, kSum };
 
   static TraceEntry Of(const Event& event);
 
@@ -31,8 +31,8 @@ struct TraceEntry {
   Generation generation;
   ReadForm form;
   PushEvent push;
-  Rule rule;          // of a rule event; `step` is the first step of this rule
-  double factor = 1;  // of a clip event
+  Rule rule;        // of a rule event; `step` is the first step of this rule
+  SquareSums sums;  // of a sum event
 
   bool heard = false;        // whether the sender is valid; if so, its worker is no longer expired
   std::optional<Step> read;  // the step of the read, if the event is a read

@@ -39,6 +39,17 @@ bool PlainDescent::Apply(const Update& update, std::span<const float> sum, std::
   return false;
 }
 
+SquareSums RecordingOptimizer::Measure(const Update& update, std::span<const float> sum,
+                                       std::span<const float>,
+                                       std::span<const std::span<float>>) const {
+  SquareSums sums = {.masters = static_cast<double>(update.number)};
+  for (const float value : sum) {
+    const float mean = update.gradient_scale * value;
+    sums.update += double{mean} * mean;
+  }
+  return sums;
+}
+
 bool RecordingOptimizer::Apply(const Update& update, std::span<const float> sum,
                                std::span<float> masters, std::span<const std::span<float>>) const {
   updates_.push_back({update, {sum.begin(), sum.end()}});

@@ -39,9 +39,16 @@ struct RecordedUpdate {
 };
 
 // An optimizer that records every update and computes master -= sum, without learning rate and
-// gradient scale.
+// gradient scale. If it reads norms, it measures the gradient's sum of squares, and the number of
+// the update in place of that of the masters.
 class RecordingOptimizer final : public Optimizer {
  public:
+  explicit RecordingOptimizer(bool reads_norms = false)
+      : Optimizer({.kind = reads_norms ? OptimizerKind::kLars : OptimizerKind::kSgd}) {}
+
+  SquareSums Measure(const Update& update, std::span<const float> sum,
+                     std::span<const float> masters,
+                     std::span<const std::span<float>> slots) const override;
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override;
 

@@ -121,9 +121,13 @@ bool Oracle::ChangeRule() {
   return true;
 }
 
-void Oracle::UpdateFromPending(double factor) {
+void Oracle::UpdateFromPending(const std::optional<SquareSums>& sums) {
   Expected update;
-  update.factor = factor;
+  if (options_.shares_tensor) {
+    update.measured = sums;
+  } else if (sums.has_value()) {
+    update.factor = std::min(1.0, options_.clip_norm / std::sqrt(sums->update));
+  }
   update.sum.resize(options_.value_count);
   double rate_sum = 0, examples = 0;
   for (const TraceEntry& m : trace_.entries()) {
@@ -176,10 +180,13 @@ void Oracle::CloseRounds(bool all_gone, Effects& effects) {
     for (const size_t index : pending) closed.accepted.push_back(trace_.at(index).worker);
     std::sort(closed.accepted.begin(), closed.accepted.end());
     held_.push_back(closed);
-    if (options_.clips && !pending.empty()) {
-      effects.full_round = FullRound{round, SquaredNorm(pending)};
+    if (NeedsSums() && !pending.empty()) {
+      effects.full_round = FullRound{round, {.update = SquaredNorm(pending)}};
+      if (options_.shares_tensor) {
+        effects.full_round->sums.masters = static_cast<double>(updates_.size() + 1);
+      }
     }
-    if (!options_.clips || held_.front().accepted.empty()) EndHeldRounds(1, effects);
+    if (!NeedsSums() || held_.front().accepted.empty()) EndHeldRounds(std::nullopt, effects);
   }
 }
 
@@ -202,13 +209,13 @@ double Oracle::SquaredNorm(const std::vector<size_t>& gradients) const {
   return squares;
 }
 
-void Oracle::EndHeldRounds(double factor, Effects& effects) {
+void Oracle::EndHeldRounds(const std::optional<SquareSums>& sums, Effects& effects) {
   std::vector<ClosedRound>& rounds = effects.rounds;
   for (const ClosedRound& closed : held_) {
     const bool empty = closed.accepted.empty();
     if (empty && !rounds.empty() && rounds.back().accepted.empty()) rounds.pop_back();
     rounds.push_back(closed);
-    if (!empty) UpdateFromPending(factor);
+    if (!empty) UpdateFromPending(sums);
     trace_.newest().frontier = closed.step + 1;
   }
   held_.clear();
@@ -291,8 +298,8 @@ Effects Oracle::Apply(const Event& event) {
   bool rule_changed = ChangeRule();
   Open(effects);
   const bool all_gone = had_live && trace_.LiveWorkers().empty();
-  const bool clips = now.kind == TraceEntry::Kind::kClip;
-  if (clips && !held_.empty() && held_.front().step == now.step) EndHeldRounds(now.factor, effects);
+  const bool sums = now.kind == TraceEntry::Kind::kSum;
+  if (sums && !held_.empty() && held_.front().step == now.step) EndHeldRounds(now.sums, effects);
   if (open()) MoveOn(all_gone, effects);
   if (open() && ChangeRule()) {
     rule_changed = true;

@@ -5,6 +5,8 @@
 // With the staleness policy dcasgd, the oracle decides all effects except Judgement::uncompensated,
 // and its sums are those of the gradients without compensation.
 //
+// In a shard that shares a tensor, the oracle expects the sums of a RecordingOptimizer (fakes.h).
+//
 // The oracle shares no code with Shard; oracle_test.cc compares their results. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
 #define THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
@@ -29,6 +31,7 @@ class Oracle {
     std::vector<double> sum;
     uint64_t weight = 0;
     double factor = 1;
+    std::optional<SquareSums> measured;
     double rate_factor = 0;
     uint64_t examples_before = 0;
   };
@@ -65,12 +68,14 @@ class Oracle {
   void ClassifyPush(TraceEntry& now, Effects& effects) const;
   // Puts the next rule in force if it is due. Returns whether it did.
   bool ChangeRule();
-  void UpdateFromPending(double factor = 1);
+  void UpdateFromPending(const std::optional<SquareSums>& sums = std::nullopt);
   void Open(Effects& effects);
   bool AnyWorkerFinished(Step round) const;
   void CloseRounds(bool all_gone, Effects& effects);
+  // Returns whether a full round waits for its sum event.
+  bool NeedsSums() const { return options_.clip_norm > 0 || options_.shares_tensor; }
   double SquaredNorm(const std::vector<size_t>& gradients) const;
-  void EndHeldRounds(double factor, Effects& effects);
+  void EndHeldRounds(const std::optional<SquareSums>& sums, Effects& effects);
   void MoveOn(bool all_gone, Effects& effects);
   void MoveFrontier();
   void Publish(Step frontier_before, bool rule_changed);
@@ -79,7 +84,7 @@ class Oracle {
   const ShardOptions options_;
   EventTrace trace_;
   std::vector<Expected> updates_;
-  // The rounds that accept no more pushes and wait for the clip event of the first one.
+  // The rounds that accept no more pushes and wait for the sum event of the first one.
   std::vector<ClosedRound> held_;
   Version published_;
 };

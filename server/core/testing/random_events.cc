@@ -49,8 +49,9 @@ Event RandomEvents::DrawEvent(const Shard& shard) {
   }
   if (shard.full() && random_.Percent(40)) {
     const bool other = random_.Percent(10);
-    return ClipEvent{other ? Step{random_.Below(8)} : shard.frontier(),
-                     1.0 / static_cast<double>(1 + random_.Below(3))};
+    const Step step = other ? Step{random_.Below(8)} : shard.frontier();
+    const auto norm = static_cast<double>(1 + random_.Below(3));
+    return SumEvent{step, {.update = norm * norm, .masters = static_cast<double>(step.value)}};
   }
   const WorkerId worker = DrawWorker();
   // An absent worker (never joined, or left) usually joins next.

@@ -4,7 +4,7 @@
 // events result from network faults, crashes and bugs: a repeated earlier event, an older or
 // unknown incarnation, another generation, a step that is too far ahead or long finished, an
 // expired lease, a returning worker, a payload that contains an infinity. If a full round waits for
-// its clip event, this event is likely.
+// its sum event, this event is likely.
 #ifndef THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
 #define THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
 

@@ -33,7 +33,7 @@ RandomShard DrawShard(SeededRandom& random, size_t value_count) {
   ShardOptions& options = drawn.options;
   options.value_count = value_count;
   options.planned_examples = 200;
-  options.sparse_updates.lazy_slots = random.Percent(50) && !drawn.optimizer->needs_whole_tensors();
+  options.sparse_updates.lazy_slots = random.Percent(50) && !drawn.optimizer->reads_norms();
   if (random.Percent(60)) options.sparse_updates.selection_density = 0.125;
   const bool to_workers = options.sparse_updates.selection_density && random.Percent(50);
   if (to_workers) options.sparse_updates.unselected_owner = UnselectedOwner::kWorkers;

@@ -1,6 +1,7 @@
 #include "server/core/testing/shard_states.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -12,11 +13,12 @@
 namespace thinwire {
 namespace {
 
-ShardOptions OptionsOf(const Rule& rule, bool clips) {
+ShardOptions OptionsOf(const Rule& rule, bool sums) {
   ShardOptions options;
   options.value_count = 1;
   options.rule = rule;
-  options.clips = clips;
+  // A limit that no gradient exceeds: only the waits are explored.
+  if (sums) options.clip_norm = std::numeric_limits<float>::max();
   return options;
 }
 
@@ -58,8 +60,8 @@ Event ExploredEvent::ToEvent(const Rule& next_rule) const {
       return sender.Leave();
     case Kind::kRule:
       return RuleEvent{next_rule, Step{step}};
-    case Kind::kClip:
-      return ClipEvent{Step{step}, 1};
+    case Kind::kSum:
+      return SumEvent{Step{step}, {.update = 1}};
   }
   return OpenEvent{};
 }
@@ -77,8 +79,8 @@ std::string ExploredEvent::ToString() const {
   return out.str();
 }
 
-ShardStates::ShardStates(const Rule& rule, const Rule& next_rule, bool clips)
-    : options_(OptionsOf(rule, clips)), next_rule_(next_rule) {
+ShardStates::ShardStates(const Rule& rule, const Rule& next_rule, bool sums)
+    : options_(OptionsOf(rule, sums)), next_rule_(next_rule) {
   State start = {Oracle(options_), {}, 0};
   start.oracle.Apply(Seed());
   by_key_[KeyOf(start)] = 0;

@@ -33,7 +33,7 @@ namespace thinwire {
 // A small form of Event. Each gradient that a worker process computes is one bit, and a push has
 // the bits of all gradients that it contains.
 struct ExploredEvent {
-  enum class Kind : uint8_t { kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave, kRule, kClip };
+  enum class Kind : uint8_t { kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave, kRule, kSum };
 
   Kind kind = Kind::kOpen;
   uint8_t worker = 0;
@@ -58,14 +58,14 @@ class ShardStates {
   };
 
   // State 0 is a shard that has first values and no workers.
-  // NEXT_RULE: the rule of the events kRule. CLIPS: full rounds wait for the events kClip.
-  explicit ShardStates(const Rule& rule, const Rule& next_rule = Rule(), bool clips = false);
+  // NEXT_RULE: the rule of the events kRule. SUMS: full rounds wait for the events kSum.
+  explicit ShardStates(const Rule& rule, const Rule& next_rule = Rule(), bool sums = false);
 
   // Returns the transition of state FROM by EVENT.
   const Transition& Apply(uint32_t from, const ExploredEvent& event);
 
   // Return of STATE: the accepted gradients, those of them that wait for their update, the
-  // frontier, the frontier after the event kClip of a full round, and whether the shard is open.
+  // frontier, the frontier after the event kSum of a full round, and whether the shard is open.
   uint32_t accepted(uint32_t state) const { return states_[state].accepted; }
   uint32_t pending(uint32_t state) const;
   Step frontier(uint32_t state) const { return states_[state].oracle.frontier(); }

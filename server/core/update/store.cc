@@ -41,15 +41,33 @@ void Store::Seed(const CheckedPayload& payload) {
   seeded_ = true;
 }
 
-void Store::Apply(Accumulator& accumulator, double factor) {
-  ++version_;
+Update Store::Next(const Accumulator& accumulator, double factor) const {
   const double rate = schedule_.Rate(examples_, planned_examples_) * accumulator.rate_factor();
-  const Update update = {
+  return {
       .learning_rate = FiniteFloat(rate),
       .gradient_scale = static_cast<float>(factor / static_cast<double>(accumulator.weight())),
-      .number = version_.value,
+      .number = version_.value + 1,
       .progress = planned_examples_ == 0 ? 1 : PlanProgress(examples_, planned_examples_),
+      .measured = std::nullopt,
   };
+}
+
+void Store::Apply(Accumulator& accumulator, double factor) {
+  Apply(Next(accumulator, factor), accumulator);
+}
+
+SquareSums Store::Measure(const Accumulator& accumulator) {
+  return updater_.Measure(Next(accumulator), accumulator, masters_);
+}
+
+void Store::ApplyMeasured(Accumulator& accumulator, const SquareSums& sums) {
+  Update update = Next(accumulator);
+  update.measured = sums;
+  Apply(update, accumulator);
+}
+
+void Store::Apply(const Update& update, Accumulator& accumulator) {
+  ++version_;
   const auto buffer_before = buffer_;
   const std::span<const float> before = masters_;
   if (std::exchange(lent_, false)) TakeBuffer();

@@ -61,6 +61,11 @@ class Store {
   // REQUIRES: seeded(); ACCUMULATOR contains gradients, none of which waits for ordered folding
   // (accumulator.h); its sum is sparse only if sparse_updates.WantsSparse().
   void Apply(Accumulator& accumulator, double factor = 1);
+  // An update in two halves, of a shard with a part of a tensor whose norms the optimizer reads.
+  // Measure returns the shard's sums of squares, and ApplyMeasured applies the update with the SUMS
+  // over all parts. REQUIRES: as Apply(); ACCUMULATOR and the masters are the same in both.
+  SquareSums Measure(const Accumulator& accumulator);
+  void ApplyMeasured(Accumulator& accumulator, const SquareSums& sums);
   // Applies one update that sets all masters to 0.
   void Clear();
 
@@ -88,6 +93,9 @@ class Store {
   absl::Status Restore(const StoreSnapshot& snapshot);
 
  private:
+  // Returns the next update, with the mean of ACCUMULATOR times FACTOR.
+  Update Next(const Accumulator& accumulator, double factor = 1) const;
+  void Apply(const Update& update, Accumulator& accumulator);
   // Replaces the buffer of the masters by another one, whose content is undefined.
   void TakeBuffer();
 

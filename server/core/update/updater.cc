@@ -32,8 +32,8 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer,
       spec_(sparse_updates),
       average_(optimizer.average_decay() != 0 ? value_count : 0, memory),
       last_(sparse_updates.lazy_slots ? value_count : 0),
-      gradient_(optimizer.needs_whole_tensors() ? value_count : 0, memory) {
-  if (optimizer.needs_whole_tensors()) {
+      gradient_(optimizer.reads_norms() ? value_count : 0, memory) {
+  if (optimizer.reads_norms()) {
     tensor_sizes_ = std::move(tensor_sizes);
     if (tensor_sizes_.empty()) tensor_sizes_.push_back(value_count);
   }
@@ -53,12 +53,9 @@ void Updater::Start(std::span<const float> masters) {
 
 bool Updater::Apply(const Update& update, const Accumulator& accumulator,
                     std::span<const float> before, std::span<float> masters) {
-  Update chosen = update;
-  if (selection_.has_value()) {
-    selection_->Select(accumulator, update.gradient_scale, SelectedCount(update.progress));
-    chosen.gradient_scale = 1;
-    if (!selected_list_.empty()) selected_list_ = EncodeIndexList(selected(), masters.size());
-  }
+  if (!update.measured.has_value()) Select(update, accumulator);
+  if (!selected_list_.empty()) selected_list_ = EncodeIndexList(selected(), masters.size());
+  const Update chosen = OfGradient(update);
   if (!tensor_sizes_.empty()) return ApplyToTensors(chosen, accumulator, before, masters);
   if (last_.empty()) return ApplyEverywhere(chosen, accumulator, before, masters);
   if (before.data() != masters.data()) std::copy(before.begin(), before.end(), masters.begin());
@@ -67,6 +64,31 @@ bool Updater::Apply(const Update& update, const Accumulator& accumulator,
   }
   CollectEntries(accumulator);
   return ApplyAtEntries(chosen, indices_, sums_, masters);
+}
+
+SquareSums Updater::Measure(const Update& update, const Accumulator& accumulator,
+                            std::span<const float> masters) {
+  Select(update, accumulator);
+  DecodeGradient(accumulator);
+  const std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
+  return optimizer_.Measure(OfGradient(update), gradient_, masters, slots);
+}
+
+void Updater::Select(const Update& update, const Accumulator& accumulator) {
+  if (!selection_.has_value()) return;
+  selection_->Select(accumulator, update.gradient_scale, SelectedCount(update.progress));
+}
+
+Update Updater::OfGradient(const Update& update) const {
+  Update chosen = update;
+  if (selection_.has_value()) chosen.gradient_scale = 1;
+  return chosen;
+}
+
+void Updater::DecodeGradient(const Accumulator& accumulator) {
+  ForEachBlock(accumulator, [&](size_t first, std::span<const float> values) {
+    std::copy(values.begin(), values.end(), gradient_.begin() + static_cast<std::ptrdiff_t>(first));
+  });
 }
 
 void Updater::MoveAverage(const Update& update, size_t first, std::span<const float> masters) {
@@ -106,9 +128,7 @@ bool Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
 bool Updater::ApplyToTensors(const Update& update, const Accumulator& accumulator,
                              std::span<const float> before, std::span<float> masters) {
   if (before.data() != masters.data()) std::copy(before.begin(), before.end(), masters.begin());
-  ForEachBlock(accumulator, [&](size_t first, std::span<const float> values) {
-    std::copy(values.begin(), values.end(), gradient_.begin() + static_cast<std::ptrdiff_t>(first));
-  });
+  if (!update.measured.has_value()) DecodeGradient(accumulator);
   std::vector<std::span<float>> slots(slots_.size());
   bool saturated = false;
   size_t first = 0;

@@ -8,7 +8,8 @@
 //   yes          yes         the k largest values                     the k selected values
 //
 // An optimizer that needs whole tensors gets one call per tensor, after the update's gradient was
-// decoded into one array. If the optimizer has an average_decay() d, each update t also moves an
+// decoded into one array. If other shards have parts of the tensor, the update has two halves,
+// Measure() and Apply(). If the optimizer has an average_decay() d, each update t also moves an
 // average a of all masters x, in every row of the table:
 //
 //   a = a + (1 - d_t) (x - a)    d_t = min(d, (1 + t) / (10 + t))
@@ -61,8 +62,14 @@ class Updater {
   // Starts the average, if there is one, with the shard's initial MASTERS. REQUIRES: Apply() was
   // not called.
   void Start(std::span<const float> masters);
-  // Applies one update: reads the old masters from BEFORE and writes the new masters to MASTERS.
-  // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
+  // The first half of an update (Optimizer::Measure) of a shard with a part of one tensor, whose old
+  // masters are MASTERS: selects and decodes the gradient, and returns the sums of squares.
+  // REQUIRES: as Apply(); the optimizer reads norms.
+  SquareSums Measure(const Update& update, const Accumulator& accumulator,
+                     std::span<const float> masters);
+  // Applies one update, or its second half if `update.measured` is set: reads the old masters from
+  // BEFORE and writes the new masters to MASTERS. Returns whether a new master or slot has the
+  // magnitude of the largest finite float. REQUIRES:
   // BEFORE and MASTERS contain value_count values, and are the same array or do not overlap;
   // ACCUMULATOR contains gradients, none of which waits for ordered folding (accumulator.h); its
   // sum is sparse only if sparse_updates.WantsSparse().
@@ -89,6 +96,11 @@ class Updater {
                        std::span<const float> before, std::span<float> masters);
   bool ApplyToTensors(const Update& update, const Accumulator& accumulator,
                       std::span<const float> before, std::span<float> masters);
+  // Selects the values of the update's gradient, if gTop-k is on.
+  void Select(const Update& update, const Accumulator& accumulator);
+  // Returns UPDATE with the scale of the update's gradient.
+  Update OfGradient(const Update& update) const;
+  void DecodeGradient(const Accumulator& accumulator);
   // Calls BLOCK with all values of the update's gradient.
   void ForEachBlock(const Accumulator& accumulator, BlockFunction block) const;
   bool ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/spec/shared_tensors.h"
 
 namespace thinwire {
 namespace {
@@ -84,6 +85,10 @@ void RuleLead::Scale(uint32_t workers, const ScaleDone& done) {
 void RuleLead::SetMode(const SetModeRequest& request, const SetModeDone& done) {
   const absl::StatusOr<Rule> rule = plan_.RuleForMode(request.consistency());
   if (!rule.ok()) return done(rule.status());
+  if (shards_.has_model()) {
+    const absl::Status allowed = CheckSharedTensors(shards_.partition(), {.rule = *rule});
+    if (!allowed.ok()) return done(allowed);
+  }
   SetModeReply reply;
   for (const std::string& warning : plan_.NewWarnings(*rule)) reply.add_warnings(warning);
   if (reply.warnings_size() > 0 && !request.force()) {

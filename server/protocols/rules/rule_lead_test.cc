@@ -89,7 +89,9 @@ class FakeShards final : public ServerShards {
     reserved = workers;
     return absl::OkStatus();
   }
-  void ApplyToAll(const Event& event, std::function<void()> then) override {
+  void ApplyToEach(const std::function<Event(ShardId)>& event_of,
+                   std::function<void()> then) override {
+    const Event event = event_of(ShardId{0});
     applied.push_back(std::get<RuleEvent>(event).rule);
     from = std::get<RuleEvent>(event).from;
     then();

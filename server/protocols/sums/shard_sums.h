@@ -1,16 +1,21 @@
-// A Clipper limits the L2 norm of the averaged gradient of each round to clip_norm (Pascanu et al.
-// 2013, arXiv 1211.5063). The norm is that over all shards of the model:
+// ShardSums makes the full rounds of this server wait until sums of squares are known over shards of
+// all servers:
 //
-//   shard: full round -> sum over the server's shards -> reply to the lead's Clip call
-//   lead: sum over the servers -> the next Clip call -> ClipEvent at every shard of the server
+//   a job with clip_norm      the norm of the averaged gradient, over all shards of the model, by
+//                             which the gradient is limited (Pascanu et al. 2013, arXiv 1211.5063)
+//   otherwise                 the norms of each tensor that shards share (Partition::SharesTensor),
+//                             from which the optimizer computes the tensor's trust ratio
 //
-// ClipLead and ClipFollower are the two kinds of Clippers. A server without shards is not called.
-// Generations keep the rounds before and after a rollback apart, because each Job has a Clipper of
+//   shard: full round -> sums over the server's shards -> reply to the lead's Sum call
+//   lead: sums over the servers -> the next Sum call -> SumEvent at every shard of the server
+//
+// SumLead and SumFollower are the two kinds of ShardSums. A server without such shards is not called.
+// Generations keep the rounds before and after a rollback apart, because each Job has a ShardSums of
 // its own.
 //
 // Lives on the job's control thread, except for Applied.
-#ifndef THINWIRE_SERVER_PROTOCOLS_CLIPPING_CLIPPER_H_
-#define THINWIRE_SERVER_PROTOCOLS_CLIPPING_CLIPPER_H_
+#ifndef THINWIRE_SERVER_PROTOCOLS_SUMS_SHARD_SUMS_H_
+#define THINWIRE_SERVER_PROTOCOLS_SUMS_SHARD_SUMS_H_
 
 #include <functional>
 #include <optional>
@@ -24,22 +29,21 @@
 #include "common/time/executor.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/protocols/clipping/round_sum.h"
 #include "server/protocols/protocol.h"
 #include "server/protocols/state/job_identity.h"
+#include "server/protocols/sums/round_sum.h"
 #include "server/shards/server_shards.h"
 
 namespace thinwire {
 
-class Clipper : public Protocol {
+class ShardSums : public Protocol {
  public:
   // How long WhenClosed waits, from its first call on. A lost server may never report its part.
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // LIMIT is the largest norm. The other arguments must outlive this object. REQUIRES: LIMIT is
-  // above 0.
-  Clipper(double limit, const JobIdentity& identity, ServerShards& shards, Executor& control)
-      : limit_(limit), identity_(identity), shards_(shards), control_(control) {}
+  // CLIP_NORM is the setting of the job, or 0. The other arguments must outlive this object.
+  ShardSums(double clip_norm, const JobIdentity& identity, ServerShards& shards, Executor& control)
+      : clip_norm_(clip_norm), identity_(identity), shards_(shards), control_(control) {}
 
   // An event at SHARD had EFFECTS. Called on the strand of the shard. Thread-safe.
   void Applied(ShardId shard, const Effects& effects) ABSL_LOCKS_EXCLUDED(mu_);
@@ -53,25 +57,32 @@ class Clipper : public Protocol {
 
  protected:
   // The shards of this server have finished the rounds up to that of PART.
-  virtual void Finished(const FullRound& part) = 0;
-  // Clips the round of SUM at the shards of this server.
-  void Close(const FullRound& sum);
+  virtual void Finished(const RoundPart& part) = 0;
+  // Closes the round of SUM at the shards of this server.
+  void Close(const RoundPart& sum);
 
-  double limit() const { return limit_; }
+  // Returns the shards of SERVER that wait for sums. REQUIRES: the model exists.
+  std::vector<ShardId> MembersOf(ServerId server) const;
+  double clip_norm() const { return clip_norm_; }
   const JobIdentity& identity() const { return identity_; }
   const ServerShards& shards() const { return shards_; }
   Executor& control() { return control_; }
   // Returns the newest part of this server, and its full round that waits.
-  const std::optional<FullRound>& part() const { return part_; }
+  const std::optional<RoundPart>& part() const { return part_; }
   std::optional<Step> waiting() const { return waiting_; }
   bool stopped() const { return stopped_; }
 
  private:
+  bool IsMember(ShardId shard) const;
+  uint32_t NumberOf(ShardId shard) const;
+  // Returns the newest round that SHARD has finished in an event with EFFECTS, or nullopt if there
+  // is none.
+  std::optional<RoundPart> PartOf(ShardId shard, const Effects& effects) const;
   // FULL: some shards wait in the round of PART.
-  void Report(const FullRound& part, bool full);
+  void Report(const RoundPart& part, bool full);
   void EndCloses(absl::Time now);
 
-  const double limit_;
+  const double clip_norm_;
   const JobIdentity& identity_;
   ServerShards& shards_;
   Executor& control_;
@@ -80,7 +91,7 @@ class Clipper : public Protocol {
   std::optional<RoundSum> sums_ ABSL_GUARDED_BY(mu_);     // set by the first full round
   std::optional<Step> newest_full_ ABSL_GUARDED_BY(mu_);  // of a shard of this server
 
-  std::optional<FullRound> part_;
+  std::optional<RoundPart> part_;
   std::optional<Step> waiting_;
   std::vector<std::function<void()>> closes_;  // of WhenClosed
   std::optional<absl::Time> give_up_at_;       // WhenClosed no longer waits for the round
@@ -89,4 +100,4 @@ class Clipper : public Protocol {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_PROTOCOLS_CLIPPING_CLIPPER_H_
+#endif  // THINWIRE_SERVER_PROTOCOLS_SUMS_SHARD_SUMS_H_

@@ -1,7 +1,8 @@
-#include "server/protocols/clipping/round_sum.h"
+#include "server/protocols/sums/round_sum.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -11,7 +12,9 @@ namespace {
 
 const std::vector<ServerId> kServers = {ServerId{0}, ServerId{2}, ServerId{3}};
 
-FullRound Of(uint64_t step, double squared_norm) { return {Step{step}, squared_norm}; }
+RoundPart Of(uint64_t step, double sum) { return {Step{step}, {{0, {.update = sum}}}}; }
+// The member has closed the round without a gradient.
+RoundPart Nothing(uint64_t step) { return {Step{step}, {}}; }
 
 class RoundSumTest : public testing::Test {
  protected:
@@ -25,6 +28,14 @@ TEST_F(RoundSumTest, AddsThePartsOfAllMembers) {
   EXPECT_EQ(sum_.Add(2, Of(0, 2)), Of(0, 7));
   EXPECT_EQ(sum_.Add(0, Of(1, 1)), std::nullopt);
   EXPECT_EQ(sum_.newest(), Of(0, 7));
+}
+
+TEST_F(RoundSumTest, EachNumberHasItsOwnSum) {
+  sum_.Add(0, {Step{0}, {{5, {.update = 1, .masters = 2}}, {9, {.update = 4, .masters = 8}}}});
+  sum_.Add(2, {Step{0}, {{9, {.update = 16, .masters = 32}}}});
+  EXPECT_EQ(
+      sum_.Add(3, Nothing(0)),
+      (RoundPart{Step{0}, {{5, {.update = 1, .masters = 2}}, {9, {.update = 20, .masters = 40}}}}));
 }
 
 TEST_F(RoundSumTest, TheOrderOfArrivalDoesNotChangeTheBits) {
@@ -47,7 +58,7 @@ TEST_F(RoundSumTest, ARepeatedPartCountsOnce) {
 }
 
 TEST_F(RoundSumTest, AMemberThatIsAheadHadNoGradient) {
-  sum_.Add(0, Of(5, 0));
+  sum_.Add(0, Nothing(5));
   sum_.Add(2, Of(3, 2));
   EXPECT_EQ(sum_.Add(3, Of(3, 4)), Of(3, 6));
   sum_.Add(2, Of(4, 3));
@@ -55,23 +66,24 @@ TEST_F(RoundSumTest, AMemberThatIsAheadHadNoGradient) {
   EXPECT_EQ(sum_.Add(2, Of(5, 1)), Of(5, 9));
 }
 
-TEST(PartOfTest, AShardFinishesFullAndEmptyRounds) {
-  Effects effects;
-  EXPECT_EQ(PartOf(effects), std::nullopt);
-  effects.rounds = {{Step{3}, {WorkerId{0}}}};
-  EXPECT_EQ(PartOf(effects), std::nullopt) << "it was full before";
-  effects.rounds.push_back({Step{5}, {}});
-  EXPECT_EQ(PartOf(effects), Of(5, 0));
-  effects.rounds.clear();
-  effects.full_round = Of(6, 2);
-  EXPECT_EQ(PartOf(effects), Of(6, 2));
+TEST(SumMessagesTest, ARoundTripKeepsTheSums) {
+  const NumberedSums sums = {{0, {.update = 0.1}}, {7, {.update = 1e200, .masters = 3}}};
+  SumMessages messages;
+  SetSums(sums, messages);
+  const auto read = SumsOf(messages);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, sums);
 }
 
-TEST(ClipFactorTest, LimitsTheNorm) {
-  EXPECT_EQ(ClipFactor(10, 25), 1);
-  EXPECT_EQ(ClipFactor(5, 25), 1);
-  EXPECT_EQ(ClipFactor(1, 25), 0.2);
-  EXPECT_EQ(ClipFactor(1, 0), 1);
+TEST(SumMessagesTest, SumsBelowZeroAndInfiniteSumsAreRefused) {
+  for (const double wrong : {-1.0, HUGE_VAL, std::nan("")}) {
+    SumMessages messages;
+    SetSums({{0, {.update = wrong}}}, messages);
+    EXPECT_EQ(SumsOf(messages).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+    messages.Clear();
+    SetSums({{0, {.masters = wrong}}}, messages);
+    EXPECT_EQ(SumsOf(messages).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
 }
 
 }  // namespace
