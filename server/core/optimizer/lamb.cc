@@ -71,7 +71,8 @@ class Lamb final : public Optimizer {
     for (size_t first = 0; first < sum.size(); first += kBlock) {
       const size_t count = std::min(kBlock, sum.size() - first);
       const auto block = std::span(directions).first(count);
-      std::ranges::copy(masters.subspan(first, count), block.begin());
+      const std::span<const float> old = masters.subspan(first, count);
+      std::copy(old.begin(), old.end(), block.begin());
       kernels::UpdateAdam(step, sum.subspan(first, count), block, slots[0].subspan(first, count),
                           slots[1].subspan(first, count));
       squares += kernels::SumOfSquares(block);
