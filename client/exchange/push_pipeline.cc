@@ -23,6 +23,9 @@ namespace {
 // be encoded at once. Even a slow link sends the first number of bytes in a fraction of a step.
 constexpr size_t kWorthAMessage = 8 << 10;
 constexpr size_t kWorthAMessageAtOnce = 64 << 10;
+// A shard of more values is sent at once, because its encoding takes longer than a message, also if
+// the payload is short.
+constexpr uint64_t kLongestHeldShard = 65536;
 
 }  // namespace
 
@@ -157,13 +160,17 @@ void PushPipeline::Send(PushEncoder::Encoded encoded) {
   link.queue().Push(std::move(push));
   const bool continues = parts_.encoder.may_finish() || gradients_.NextIsReady();
   const bool last = !continues && gradients_.done();
-  size_t least = continues ? kWorthAMessageAtOnce : kWorthAMessage;
-  // The next fragment may become ready many local steps later.
-  if (last || fragments_.size() > 1) least = 0;
-  if (link.queue().unsent_bytes() >= least) link.SendQueued();
+  if (last) {
+    for (const std::unique_ptr<ServerLink>& each : links_) each->SendQueued();
+  } else {
+    // The next fragment may become ready many local steps later.
+    const bool is_urgent =
+        fragments_.size() > 1 || parts_.partition.value_count(shard) > kLongestHeldShard;
+    const size_t least = continues ? kWorthAMessageAtOnce : kWorthAMessage;
+    if (is_urgent || link.queue().unsent_bytes() >= least) link.SendQueued();
+  }
   reads_.MergeKept(shard);
   if (stopped_ || !last) return;
-  for (const std::unique_ptr<ServerLink>& each : links_) each->SendQueued();
   encoded_ = true;
   parts_.listener.OnStepEncoded();
   ContinueIfPossible();

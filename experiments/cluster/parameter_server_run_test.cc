@@ -78,26 +78,25 @@ TEST(ParameterServerRunTest, TimeIsComputingDecodingEncodingAndSending) {
   EXPECT_DOUBLE_EQ(ResultOf(spec, plan).seconds(), 10);
 
   // The worker and the server encode and decode 12,940 values in each step, except that the first
-  // parameters are free. The worker encodes a shard while the server decodes another one.
+  // parameters are free. All shards are in one message, so that no process works while the other does.
   CodecCost& cost = *spec.machines.add_codec_cost();
   cost.set_codec(Compression::Codec::fp32);
   cost.set_encode_ns_per_value(1000);
   cost.set_decode_ns_per_value(2000);
   const double encode = 12940 * 1e-6, decode = 12940 * 2e-6;
   const double worked = ResultOf(spec, plan).seconds() - 10;
-  EXPECT_GT(worked, 9 * (encode + decode) + decode);
-  EXPECT_LT(worked, 19 * (encode + decode));
+  EXPECT_GT(worked, 19 * (encode + decode));
+  EXPECT_LT(worked, 20 * (encode + decode));
 
   spec.machines.clear_codec_cost();
   spec.machines.mutable_worker_link()->set_megabits_per_second(8);
   spec.machines.mutable_worker_link()->set_latency_ms(1);
   const RunResult sent = ResultOf(spec, plan);
-  // The worker receives the parameters of a shard while it sends the gradient of another one.
   const double push = static_cast<double>(sent.push_bytes()) * 8 / 8e6;
   const double pull = static_cast<double>(sent.pull_bytes()) * 8 / 8e6;
   EXPECT_GT(sent.seconds(), 10 + push + 0.02);
-  EXPECT_LT(sent.seconds(), 10 + push + pull + 0.02);
-  EXPECT_EQ(sent.busy(), 10 / sent.seconds());
+  EXPECT_LT(sent.seconds(), 10 + push + pull + 0.04);
+  EXPECT_DOUBLE_EQ(sent.busy(), 10 / sent.seconds());
   EXPECT_GT(sent.push_bytes(), 10 * 12940 * 4);
 }
 
@@ -165,10 +164,11 @@ TEST(ParameterServerRunTest, SspLimitsTheStaleness) {
   EXPECT_EQ(largest(Rule::Async(2)), 10);
 }
 
-// All workers push at the same time, and read the parameters with the four updates.
-TEST(ParameterServerRunTest, AsyncWithConstantTimesHasTheStalenessOfTheEarlierPushes) {
+// All workers push at the same time, one after another. Each push is answered with its own update,
+// so the next push of the worker follows those of the three others.
+TEST(ParameterServerRunTest, AsyncWithConstantTimesHasTheStalenessOfTheOtherWorkers) {
   const RunResult result = ResultOf(SpecOf(Rule::Async(4)), {.workers = 4, .steps = 10});
-  EXPECT_EQ(StalenessOf(result), (Histogram{{0, 10}, {1, 10}, {2, 10}, {3, 10}}));
+  EXPECT_EQ(StalenessOf(result), (Histogram{{0, 1}, {1, 1}, {2, 1}, {3, 37}}));
   EXPECT_EQ(result.updates(), 40);
 }
 
@@ -317,10 +317,10 @@ TEST(ParameterServerRunTest, ARunEndsWithTheErrorOfAGradient) {
 
 TEST(ParameterServerRunTest, ARunCanBeStopped) {
   const RunControl control = {.threads = 1, .progress = [](double) { return false; }};
-  EXPECT_TRUE(absl::IsCancelled(RunParameterServer(SpecOf(Rule::Sync(2)),
-                                                   QuadraticTask::Maker({.workers = 2, .steps = 5}),
-                                                   control)
-                                    .status()));
+  EXPECT_TRUE(absl::IsCancelled(
+      RunParameterServer(SpecOf(Rule::Sync(2)), QuadraticTask::Maker({.workers = 2, .steps = 50}),
+                         control)
+          .status()));
 }
 
 // Returns the result of a job whose rule changes at run time. One of four workers is slow.
