@@ -1,5 +1,6 @@
-// ShardHost runs one shard on a strand, which several small shards share. It applies events, sends verdicts and answers to the
-// workers' streams, and stores the shard's newest encoded parameters for these streams.
+// ShardHost runs one shard on a strand, which several small shards share. It applies events, sends
+// verdicts and answers to the workers' streams, and stores the shard's newest encoded parameters for
+// these streams.
 //
 //   Submit -> journal: the event is durable -> strand: Apply -> verdicts, answers -> streams
 //

@@ -1,5 +1,6 @@
 #include "server/shards/stream/server_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace thinwire {
@@ -40,7 +41,7 @@ StreamBatch::~StreamBatch() {
 
 void StreamBatch::Add(std::shared_ptr<ServerStream> stream) {
   absl::MutexLock lock(&mu_);
-  streams_.insert(std::move(stream));
+  if (std::ranges::find(streams_, stream) == streams_.end()) streams_.push_back(std::move(stream));
 }
 
 ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,

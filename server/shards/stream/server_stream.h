@@ -12,7 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <set>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
@@ -66,7 +66,8 @@ struct StreamLink {
 class ServerStream;
 
 // StreamBatch makes streams send the entries of many small shards together: all that are added
-// until the batch is destroyed. Thread-safe.
+// until the batch is destroyed. The streams send in the order in which they were added first.
+// Thread-safe.
 class StreamBatch {
  public:
   StreamBatch() = default;
@@ -78,7 +79,7 @@ class StreamBatch {
 
  private:
   absl::Mutex mu_;
-  std::set<std::shared_ptr<ServerStream>> streams_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<ServerStream>> streams_ ABSL_GUARDED_BY(mu_);  // each once
 };
 
 class ServerStream : public std::enable_shared_from_this<ServerStream> {
