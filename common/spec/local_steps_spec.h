@@ -32,6 +32,8 @@ struct LocalStepsSpec {
   uint32_t fragments = 1;
   uint32_t overlap = 0;
   double mixing = 0.5;  // the weight of the worker's own parameters after such steps
+  // A slower worker takes fewer than `count` local steps (docs/training.md).
+  bool by_speed = false;
 
   bool enabled() const { return count > 1; }
   // Returns whether local steps go on while a part of the model is exchanged.

@@ -25,7 +25,8 @@ TaskSpec TaskSpecOf(const Task& t) {
                     .weight_decay = t.local_weight_decay(),
                     .fragments = t.fragments(),
                     .overlap = t.overlap_steps(),
-                    .mixing = t.mixing()},
+                    .mixing = t.mixing(),
+                    .by_speed = t.auto_local_steps()},
           .accumulate = t.accumulate(),
           .loss = static_cast<LossKind>(t.loss())};
 }
@@ -79,6 +80,14 @@ std::vector<Condition> TaskConditions() {
        [](const JobConfig& c) { return c.task().overlap_steps() > 0; },
        "overlap_steps above 0",
        {"overlap_steps"}},
+      // The measured times differ from run to run, and a replay has none.
+      {{"auto_local_steps"},
+       [](const JobConfig& c) {
+         return c.task().local_steps() > 1 && !c.consistency().ordered_fold() &&
+                !c.recovery().keep_log();
+       },
+       "local_steps above 1, and without ordered_fold and keep_log",
+       {"local_steps", "ordered_fold", "keep_log"}},
   };
 }
 
