@@ -1,5 +1,6 @@
 #include "proto/deal_check.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,16 @@ absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_s
   }
   RETURN_IF_ERROR(
       CheckWorkers("members", {deal.members().begin(), deal.members().end()}, worker_count));
+  if (!deal.batches().empty() && deal.batches_size() != deal.members_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("deal: batches: not one number for each member (expected 0 or ",
+                     deal.members_size(), " numbers, got ", deal.batches_size(), ")"));
+  }
+  for (const uint32_t batches : deal.batches()) {
+    if (batches >= 1 && batches <= kMostAccumulated) continue;
+    return absl::InvalidArgumentError(absl::StrCat("deal: batches: out of range (expected 1 to ",
+                                                   kMostAccumulated, ", got ", batches, ")"));
+  }
   if (deal.accumulate() > kMostAccumulated) {
     return absl::InvalidArgumentError(absl::StrCat("deal: accumulate: out of range (expected 0 to ",
                                                    kMostAccumulated, ", got ", deal.accumulate(),
@@ -49,6 +60,18 @@ absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_s
   std::vector<uint32_t> departed;
   for (const Deal::Departed& worker : deal.departed()) departed.push_back(worker.worker());
   return CheckWorkers("departed", departed, worker_count);
+}
+
+std::string DealText(const Deal& deal) {
+  std::string text = absl::StrCat("from step ", deal.step(), " on, the examples are dealt among ",
+                                  deal.members_size(), " workers");
+  if (!deal.batches().empty()) {
+    const auto [least, most] = std::ranges::minmax(deal.batches());
+    absl::StrAppend(&text, ", which take ", least, " to ", most, " batches in a step");
+  } else if (deal.accumulate() > 0) {
+    absl::StrAppend(&text, ", which accumulate ", deal.accumulate(), " batches");
+  }
+  return text;
 }
 
 }  // namespace thinwire

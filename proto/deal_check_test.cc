@@ -44,6 +44,27 @@ TEST(DealCheckTest, AnInvalidDealIsRefusedWithTheCause) {
   Deal grown = DealOf(5, {0});
   grown.set_accumulate(kMostAccumulated + 1);
   EXPECT_EQ(Error(grown), "deal: accumulate: out of range (expected 0 to 1048576, got 1048577)");
+  Deal shared = DealOf(5, {0, 1});
+  shared.add_batches(3);
+  EXPECT_EQ(Error(shared),
+            "deal: batches: not one number for each member (expected 0 or 2 numbers, got 1)");
+  shared.add_batches(0);
+  EXPECT_EQ(Error(shared), "deal: batches: out of range (expected 1 to 1048576, got 0)");
+  shared.set_batches(1, 8);
+  EXPECT_EQ(Error(shared), "");
+}
+
+TEST(DealCheckTest, ALogLineSaysHowManyBatchesAMemberTakes) {
+  Deal deal = DealOf(5, {0, 3});
+  EXPECT_EQ(DealText(deal), "from step 5 on, the examples are dealt among 2 workers");
+  deal.set_accumulate(4);
+  EXPECT_EQ(DealText(deal),
+            "from step 5 on, the examples are dealt among 2 workers, which accumulate 4 batches");
+  deal.add_batches(8);
+  deal.add_batches(3);
+  EXPECT_EQ(DealText(deal),
+            "from step 5 on, the examples are dealt among 2 workers, which take 3 to 8 batches in "
+            "a step");
 }
 
 }  // namespace

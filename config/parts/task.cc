@@ -80,14 +80,19 @@ std::vector<Condition> TaskConditions() {
        [](const JobConfig& c) { return c.task().overlap_steps() > 0; },
        "overlap_steps above 0",
        {"overlap_steps"}},
-      // The measured times differ from run to run, and a replay has none.
+      // The time of a step must contain its local steps and nothing else. It differs from run to run,
+      // and a replay has none.
       {{"auto_local_steps"},
        [](const JobConfig& c) {
-         return c.task().local_steps() > 1 && !c.consistency().ordered_fold() &&
+         return c.task().local_steps() > 1 && c.task().fragments() == 1 &&
+                c.task().overlap_steps() == 0 && c.consistency().in_flight() == 0 &&
+                !c.consistency().delayed_gradient() && !c.consistency().ordered_fold() &&
                 !c.recovery().keep_log();
        },
-       "local_steps above 1, and without ordered_fold and keep_log",
-       {"local_steps", "ordered_fold", "keep_log"}},
+       "local_steps above 1, and without fragments, overlap_steps, in_flight, delayed_gradient, "
+       "ordered_fold and keep_log",
+       {"local_steps", "fragments", "overlap_steps", "in_flight", "delayed_gradient",
+        "ordered_fold", "keep_log"}},
   };
 }
 

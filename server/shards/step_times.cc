@@ -22,8 +22,9 @@ void StepTimes::Finish(const PushEvent& push, const Judgement& judgement, absl::
   Worker& worker = workers_[push.worker.value];
   if (!finishes || judgement.again || !worker.begun.has_value()) return;
   if (worker.begun->step != push.step) return;
-  worker.seconds.push_back(absl::ToDoubleSeconds(now - worker.begun->time));
-  if (worker.seconds.size() > kWindow) worker.seconds.pop_front();
+  worker.steps.push_back(
+      {.seconds = absl::ToDoubleSeconds(now - worker.begun->time), .examples = push.examples});
+  if (worker.steps.size() > kWindow) worker.steps.pop_front();
   if (push.examples > 0) worker.examples = push.examples;
   worker.begun.reset();
 }
@@ -31,9 +32,23 @@ void StepTimes::Finish(const PushEvent& push, const Judgement& judgement, absl::
 StepSeconds StepTimes::Of(uint32_t workers) const {
   StepSeconds times;
   for (uint32_t w = 0; w < workers; ++w) {
-    times.emplace_back(workers_[w].seconds.begin(), workers_[w].seconds.end());
+    std::vector<double>& seconds = times.emplace_back();
+    for (const FinishedStep& step : workers_[w].steps) seconds.push_back(step.seconds);
   }
   return times;
+}
+
+std::optional<double> StepTimes::SecondsPerExample(WorkerId worker, size_t least,
+                                                   size_t most) const {
+  const std::deque<FinishedStep>& steps = workers_[worker.value].steps;
+  std::vector<double> times;
+  for (auto step = steps.rbegin(); step != steps.rend() && times.size() < most; ++step) {
+    if (step->examples > 0) times.push_back(step->seconds / step->examples);
+  }
+  if (times.empty() || times.size() < least) return std::nullopt;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
 }
 
 double StepTimes::ExamplesPerPush(uint32_t workers) const {

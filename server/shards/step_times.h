@@ -33,6 +33,9 @@ class StepTimes {
 
   // Returns the times of the workers with numbers below WORKERS.
   StepSeconds Of(uint32_t workers) const;
+  // Returns the median of the seconds per example in the last steps of WORKER that had examples, at
+  // most MOST; nullopt if there are fewer than LEAST.
+  std::optional<double> SecondsPerExample(WorkerId worker, size_t least, size_t most) const;
   // Returns the mean number of examples in the last pushes of these workers; 0 if none has pushed.
   double ExamplesPerPush(uint32_t workers) const;
 
@@ -41,10 +44,14 @@ class StepTimes {
     Step step;
     absl::Time time;
   };
+  struct FinishedStep {
+    double seconds = 0;
+    uint32_t examples = 0;
+  };
   struct Worker {
     std::optional<BegunStep> begun;
-    std::deque<double> seconds;
-    uint32_t examples = 0;  // of the last push with examples
+    std::deque<FinishedStep> steps;  // the last ones, oldest first
+    uint32_t examples = 0;           // of the last push with examples
   };
 
   void Finish(const PushEvent& push, const Judgement& judgement, absl::Time now);

@@ -74,6 +74,22 @@ TEST_F(StepTimesTest, OldTimesAreDropped) {
   EXPECT_EQ(Times().front(), 1);
 }
 
+TEST_F(StepTimesTest, ATimePerExampleIsAMedianOfTheLastSteps) {
+  const auto seconds = [this](size_t least, size_t most) {
+    return times_.SecondsPerExample(kWorker, least, most);
+  };
+  EXPECT_FALSE(seconds(0, 3).has_value());
+  for (const int time : {60, 6, 12, 30}) {  // a push has 6 examples
+    Answer(static_cast<uint64_t>(time), 0);
+    Push(static_cast<uint64_t>(time), time);
+  }
+  EXPECT_FALSE(seconds(5, 8).has_value());
+  EXPECT_FALSE(seconds(4, 3).has_value());
+  EXPECT_EQ(seconds(3, 3), 2.0);
+  EXPECT_EQ(seconds(4, 4), 5.0);
+  EXPECT_EQ(seconds(1, 1), 5.0);
+}
+
 TEST_F(StepTimesTest, AWorkerThatGoesLosesItsTimes) {
   int checked = 0;
   for (const Event& event : {Event(LeaveEvent{kWorker, {}}), Event(ExpireEvent{kWorker, {}}),

@@ -111,6 +111,25 @@ TEST_F(FeaturesTest, EveryOptimizerEndsAtParametersOfItsOwn) {
   EXPECT_EQ(ends.size(), 4u);
 }
 
+// Worker 1 waits in each step, as a slow machine would. Over about a hundred steps it is dealt as many
+// examples as worker 0, and then fewer.
+TEST_F(FeaturesTest, ASlowWorkerTakesFewerLocalSteps) {
+  const std::string job = R"(
+    consistency { workers: 2 }
+    optimization { learning_rate: 1 }
+    task {
+      model: mlp threads: 1 batch_size: 1 train_examples: 1500 test_examples: 50 epochs: 2
+      local_steps: 8 auto_local_steps: true
+    }
+    straggler: '1:40ms'
+  )";
+  const nlohmann::json report = Train(job);
+  const uint64_t fast = report["worker_rows"][0]["examples"].get<uint64_t>();
+  const uint64_t slow = report["worker_rows"][1]["examples"].get<uint64_t>();
+  EXPECT_EQ(fast + slow, 3000u);
+  EXPECT_LT(slow + 300, fast);
+}
+
 // auto_slack chooses at most 16, so it replaces the first slack of 64.
 TEST_F(FeaturesTest, AutoSlackChangesTheSlack) {
   const std::string job = R"(

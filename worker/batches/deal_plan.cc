@@ -5,12 +5,23 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace thinwire {
 namespace {
 
 uint64_t DivideUp(uint64_t n, uint64_t by) { return n / by + (n % by != 0); }
+
+// Members take turns, one example each, until they have their SIZES. Returns the number of examples
+// that are taken before example number J of MEMBER.
+uint64_t Before(const std::vector<uint64_t>& sizes, size_t member, uint64_t j) {
+  uint64_t before = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    before += std::min(sizes[i], i < member ? j + 1 : j);
+  }
+  return before;
+}
 
 }  // namespace
 
@@ -66,14 +77,17 @@ DealPlan::DealPlan(uint64_t example_count, uint32_t batch_size, uint32_t workers
   CHECK_GT(batch_size_, 0u);
   CHECK_GT(workers, 0u);
   CHECK_GT(batch_count, 0u);
-  for (uint32_t w = 0; w < workers; ++w) first_.members.push_back(WorkerId{w});
-  first_.step_size = uint64_t{batch_size} * batch_count;
-  first_.full_steps = StepsOf(ExamplePool(0, example_count_), first_);
+  Dealt first;
+  for (uint32_t w = 0; w < workers; ++w) first.members.push_back(WorkerId{w});
+  first.sizes.assign(workers, uint64_t{batch_size} * batch_count);
+  first_ = Sized(std::move(first));
   deals_.push_back(first_);
 }
 
-uint64_t DealPlan::StepsOf(const ExamplePool& pool, const Dealt& dealt) {
-  return DivideUp(DivideUp(pool.size(), dealt.members.size()), dealt.step_size);
+DealPlan::Dealt DealPlan::Sized(Dealt dealt) const {
+  dealt.step_size = std::accumulate(dealt.sizes.begin(), dealt.sizes.end(), uint64_t{0});
+  dealt.full_steps = DivideUp(example_count_, dealt.step_size);
+  return dealt;
 }
 
 const DealPlan::Dealt& DealPlan::DealtAt(Step step) const {
@@ -94,10 +108,15 @@ DealPlan::Dealt DealPlan::MembersOf(const Deal& deal) const {
   Dealt dealt;
   dealt.begin = deal.step();
   for (const uint32_t worker : deal.members()) dealt.members.push_back(WorkerId{worker});
-  dealt.step_size =
-      deal.accumulate() == 0 ? first_.step_size : uint64_t{batch_size_} * deal.accumulate();
-  dealt.full_steps = StepsOf(ExamplePool(0, example_count_), dealt);
-  return dealt;
+  for (const uint32_t batches : deal.batches()) {
+    dealt.sizes.push_back(uint64_t{batch_size_} * batches);
+  }
+  if (deal.batches().empty()) {
+    dealt.sizes.assign(dealt.members.size(), deal.accumulate() == 0
+                                                 ? first_.sizes.front()
+                                                 : uint64_t{batch_size_} * deal.accumulate());
+  }
+  return Sized(std::move(dealt));
 }
 
 void DealPlan::BeginWith(const Deal& deal) {
@@ -114,13 +133,12 @@ void DealPlan::Add(const Deal& deal) {
   const Dealt& last = deals_.back();
   const Place place = PlaceOf(last, Step{deal.step()});
   // The members have taken the first positions of the pool in the steps before.
-  const uint64_t taken_count =
-      std::min(place.pool.size(), place.step * last.step_size * last.members.size());
+  const uint64_t taken_count = std::min(place.pool.size(), place.step * last.step_size);
   const std::vector<DealtExample> returned =
       place.epoch < epochs_ ? TakeBack(deal) : std::vector<DealtExample>();
   Dealt next = MembersOf(deal);
   next.rest = place.pool.Without(taken_count, returned);
-  next.full_begin = next.begin + StepsOf(next.rest, next);
+  next.full_begin = next.begin + DivideUp(next.rest.size(), next.step_size);
   next.full_epoch = place.epoch + 1;
   deals_.push_back(std::move(next));
 }
@@ -178,10 +196,10 @@ std::vector<DealtExample> DealPlan::Batch(WorkerId worker, Step step) const {
   const auto member = std::ranges::lower_bound(dealt.members, worker);
   if (member == dealt.members.end() || *member != worker || IsAbsent(worker, step)) return {};
   const Place place = PlaceOf(dealt, step);
+  const auto number = static_cast<size_t>(member - dealt.members.begin());
   std::vector<DealtExample> batch;
-  for (uint64_t j = 0; j < dealt.step_size; ++j) {
-    const uint64_t position = (place.step * dealt.step_size + j) * dealt.members.size() +
-                              static_cast<uint64_t>(member - dealt.members.begin());
+  for (uint64_t j = 0; j < dealt.sizes[number]; ++j) {
+    const uint64_t position = place.step * dealt.step_size + Before(dealt.sizes, number, j);
     if (position >= place.pool.size()) break;
     batch.push_back(place.pool.at(position));
   }

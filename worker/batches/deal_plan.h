@@ -10,8 +10,16 @@
 //   member 1         [2 4] [3]
 //   member 2         [9 1] [5]
 //
-// The epoch ends after ceil(ceil(|pool| / m) / B) steps. B is the number of batches in a step times
-// the examples of a batch; a deal may change the number of batches. A deal within an epoch makes a new pool of
+// B is the number of batches in a step times the examples of a batch. A deal may change the number
+// of batches, for all members or for each one. Members with different B take turns, one example
+// each, until they have their B examples of the step:
+//
+//   B = 3, 1, 2      7 2 9 0 4 1 | 8 3 5 6
+//   member 0   steps [7 0 1] [8 6]
+//   member 1         [2] [3]
+//   member 2         [9 4] [5]
+//
+// The epoch ends when the pool is empty. A deal within an epoch makes a new pool of
 // the examples that the members have not taken in earlier steps, and of the examples that a
 // departed worker has taken in the steps from its `next` on. In these steps a departed worker gets
 // no examples any more: if it returns, it does not train on them a second time. If a departed
@@ -103,7 +111,8 @@ class DealPlan {
   struct Dealt {
     uint64_t begin = 0;
     std::vector<WorkerId> members;  // ascending
-    uint64_t step_size = 0;         // examples that a member takes in a step
+    std::vector<uint64_t> sizes;    // examples that each member takes in a step
+    uint64_t step_size = 0;         // the sum of the sizes
     // The examples of the epoch `full_epoch` - 1 that are left, dealt before `full_begin`; may be
     // empty.
     ExamplePool rest;
@@ -124,6 +133,8 @@ class DealPlan {
     uint64_t end = 0;
   };
 
+  // Returns DEALT with a step size, and with the steps of an epoch with all examples.
+  Dealt Sized(Dealt dealt) const;
   // Returns the members and the sizes of DEAL.
   Dealt MembersOf(const Deal& deal) const;
   // Makes DEAL, which begins an epoch, the first one.
@@ -131,8 +142,6 @@ class DealPlan {
   // Returns the deal in force at STEP; the first one for earlier steps.
   const Dealt& DealtAt(Step step) const;
   Place PlaceOf(const Dealt& dealt, Step step) const;
-  // Returns the number of steps in which the members of DEALT take POOL.
-  static uint64_t StepsOf(const ExamplePool& pool, const Dealt& dealt);
   bool IsAbsent(WorkerId worker, Step step) const;
   // Returns the examples that departed workers of DEAL have not finished, and records that the
   // workers are absent.

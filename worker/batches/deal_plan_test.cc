@@ -134,6 +134,23 @@ TEST(DealPlanTest, ADealCountsTheBatchesOfTheJobFile) {
   EXPECT_THAT(Batch(plan, 0, 1), ElementsAre(4, 5, 6, 7, 8, 9, 10, 11));
 }
 
+TEST(DealPlanTest, MembersWithDifferentBatchesTakeTurns) {
+  DealPlan plan(13, 1, 3);
+  Deal deal = DealOf(1, {0, 1, 2});
+  for (const uint32_t batches : {3, 1, 2}) deal.add_batches(batches);
+  plan.Add(deal);
+  EXPECT_THAT(Batch(plan, 2, 0), ElementsAre(2));
+  EXPECT_THAT(Batch(plan, 0, 1), ElementsAre(3, 6, 8));
+  EXPECT_THAT(Batch(plan, 1, 1), ElementsAre(4));
+  EXPECT_THAT(Batch(plan, 2, 1), ElementsAre(5, 7));
+  EXPECT_THAT(Batch(plan, 0, 2), ElementsAre(9, 12));
+  EXPECT_THAT(Batch(plan, 2, 2), ElementsAre(11));
+  EXPECT_EQ(plan.EpochBegin(1), Step{3});
+  EXPECT_EQ(plan.EpochBegin(2), Step{6});
+  EXPECT_THAT(Batch(plan, 0, 5, 1), ElementsAre(12));
+  EXPECT_THAT(Batch(plan, 1, 5, 1), IsEmpty());
+}
+
 TEST(DealPlanTest, UnfinishedExamplesOfADepartedWorkerAreDealtAnew) {
   DealPlan plan(12, 2, 2);
   plan.Add(DealOf(2, {0}, {{1, 1}}));
@@ -194,10 +211,12 @@ TEST(DealPlanTest, EveryExampleOfEveryEpochIsFinishedExactlyOnce) {
     std::map<DealtExample, int> finished_count;
     uint64_t dealt_until = 1 + below(6);
     uint32_t accumulate = 0;
+    bool by_member = false;
     const auto add = [&](const std::set<uint32_t>& to,
                          const std::map<uint32_t, uint64_t>& departed) {
       Deal deal = DealOf(dealt_until, {to.begin(), to.end()}, departed);
       deal.set_accumulate(accumulate);
+      for (size_t i = 0; by_member && i < to.size(); ++i) deal.add_batches(1 + below(5));
       plan.Add(deal);
     };
     const auto largest_next = [&] {
@@ -230,6 +249,7 @@ TEST(DealPlanTest, EveryExampleOfEveryEpochIsFinishedExactlyOnce) {
         members = live;
       } else if (kind == 4 && below(4) == 0) {
         accumulate = 1 + below(5);
+        by_member = below(2) == 0;
         add(members, {});
         ++growth_count;
       } else if (kind == 3) {

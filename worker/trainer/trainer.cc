@@ -165,12 +165,8 @@ absl::Status Trainer::AwaitDeals(Step step) {
                    parts_.client.deals().Wait(step, sampler.deal_count()));
   for (const Deal& deal : deals) {
     sampler.Add(deal);
-    LOG(INFO) << "from step " << deal.step() << " on, the examples are dealt among "
-              << deal.members_size() << " workers"
-              << (deal.accumulate() > 0
-                      ? absl::StrCat(", which accumulate ", deal.accumulate(), " batches")
-                      : "")
-              << "; the run ends before step " << sampler.EpochBegin(options_.epochs);
+    LOG(INFO) << DealText(deal) << "; the run ends before step "
+              << sampler.EpochBegin(options_.epochs);
   }
   const uint64_t epoch = sampler.epoch(step);
   // Deals up to STEP are known, so this beginning is final.

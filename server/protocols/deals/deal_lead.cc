@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "config/job.h"
 #include "proto/deal_check.h"
 #include "server/core/shard.h"
@@ -32,12 +31,16 @@ absl::Status DealLead::Begin() {
 }
 
 void DealLead::AddTask(const JoinRequest& request) {
-  if (growth_ == nullptr || growth_->begun()) return;
+  const bool by_speed = request.config().task().auto_local_steps() && !speed_.has_value();
+  const bool grows = growth_ != nullptr && !growth_->begun();
+  if (!by_speed && !grows) return;
   const absl::StatusOr<JobSpec> job = CheckJob(request.config());
-  if (request.config().has_task() && job.ok()) {
-    return growth_->Begin(job->task, request.planned_examples());
+  if (!request.config().has_task() || !job.ok()) {
+    LOG_EVERY_T(WARNING, 60) << "the batch does not grow while no worker has stated its task";
+    return;
   }
-  LOG_EVERY_T(WARNING, 60) << "the batch does not grow while no worker has stated its task";
+  if (by_speed) speed_.emplace(job->task, dealer_);
+  if (grows) growth_->Begin(job->task, request.planned_examples());
 }
 
 void DealLead::MeasureNoise(const std::shared_ptr<const HostedModel>& model) {
@@ -59,6 +62,18 @@ void DealLead::MeasureNoise(const std::shared_ptr<const HostedModel>& model) {
       });
 }
 
+void DealLead::MeasureSpeed(const std::shared_ptr<const HostedModel>& model) {
+  if (!speed_.has_value()) return;
+  ShardHost& first = *model->hosts().front();
+  if (!speed_->Due(first.frontier())) return;
+  first.Post([this, model, &first](Shard& shard) {
+    control_.Post([this, times = first.MeasureSteps(), frontier = shard.frontier()] {
+      if (!speed_->Due(frontier)) return;
+      speed_->Update(times, state_.membership.Live(), frontier);
+    });
+  });
+}
+
 void DealLead::Update() {
   // Workers that stop together leave one after the other, and come back together.
   if (state_.stopping || state_.membership.StopStep().has_value()) return;
@@ -67,17 +82,13 @@ void DealLead::Update() {
   StoreProgress(*model);
   if (!model->open()) return;
   MeasureNoise(model);
+  MeasureSpeed(model);
   const auto next = [&model](WorkerId worker) { return model->next(worker); };
   const auto deal =
       dealer_.Propose(state_.membership.Live(), joins_.Returning(), next, clock_.Now());
   if (!deal.has_value()) return;
   if (const auto more = deal_lines_.Next(clock_.Now())) {
-    LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
-              << deal->members_size() << " workers"
-              << (deal->accumulate() > 0
-                      ? absl::StrCat(", which accumulate ", deal->accumulate(), " batches")
-                      : "")
-              << *more;
+    LOG(INFO) << DealText(*deal) << *more;
   }
   store_.RecordDeal(*deal, [this](const absl::Status& recorded) {
     control_.Post([this, recorded] {

@@ -3,11 +3,13 @@
 //
 //   Update -> Dealer::Propose -> RecordDeal -> Dealer::Commit -> FillIn
 //
-// If the batch grows, it passes the noise of the shards to the GrowthLead.
+// If the batch grows, it passes the noise of the shards to the GrowthLead; with `auto_local_steps`,
+// the times of the workers to the SpeedLead.
 #ifndef THINWIRE_SERVER_PROTOCOLS_DEALS_DEAL_LEAD_H_
 #define THINWIRE_SERVER_PROTOCOLS_DEALS_DEAL_LEAD_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -18,6 +20,7 @@
 #include "proto/control.pb.h"
 #include "server/protocols/checkpoints/job_checkpoints.h"
 #include "server/protocols/deals/growth_lead.h"
+#include "server/protocols/deals/speed_lead.h"
 #include "server/protocols/decision_store.h"
 #include "server/protocols/membership/join_queue.h"
 #include "server/protocols/protocol.h"
@@ -37,7 +40,7 @@ class DealLead final : public Protocol {
   absl::Status Begin() override;
   // Learns the task of a worker that has joined.
   void AddTask(const JoinRequest& request);
-  // Announces a deal if the members have changed or the batch grows (dealer.h).
+  // Announces a deal if the members or their batches have changed (dealer.h).
   void Update();
   void Tick(absl::Time /*now*/) override { Update(); }
   // Drops the deals that no worker needs any more, by the epoch that the sender of REQUEST states
@@ -54,6 +57,9 @@ class DealLead final : public Protocol {
   // Passes the noise of the shards to growth_, later on the control thread.
   void MeasureNoise(const std::shared_ptr<const HostedModel>& model);
 
+  // Passes the times of the workers to speed_, later on the control thread.
+  void MeasureSpeed(const std::shared_ptr<const HostedModel>& model);
+
   JobState& state_;
   Dealer& dealer_;
   const JoinQueue& joins_;
@@ -63,7 +69,8 @@ class DealLead final : public Protocol {
   Clock& clock_;
   Executor& control_;
   const std::unique_ptr<GrowthLead> growth_;
-  bool measures_ = false;  // the shards have not answered yet
+  bool measures_ = false;           // the shards have not told their noise yet
+  std::optional<SpeedLead> speed_;  // none until a worker with auto_local_steps has joined
   LogLimit deal_lines_{256, absl::Seconds(1)};
 };
 

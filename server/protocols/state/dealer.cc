@@ -31,6 +31,14 @@ void Dealer::Replay(const Deal& deal) {
 void Dealer::Resume(absl::Time now, bool went_back) {
   if (!went_back) known_at_ = now + lease_;
   stated_.clear();
+  if (deals_.empty() || deals_.back().batches().empty()) return;
+  // The batches of the last deal stay until the next call of Share.
+  const Deal& last = deals_.back();
+  most_batches_ = *std::ranges::max_element(last.batches());
+  batches_.clear();
+  for (int i = 0; i < last.members_size(); ++i) {
+    batches_[WorkerId{last.members(i)}] = last.batches(i);
+  }
 }
 
 std::vector<Deal> Dealer::deals() const {
@@ -70,6 +78,28 @@ uint32_t Dealer::AccumulateAt(Step step) const {
 uint32_t Dealer::accumulate() const {
   if (grown_accumulate_ > 0) return grown_accumulate_;
   return deals_.empty() ? 0 : deals_.back().accumulate();
+}
+
+void Dealer::Share(uint32_t most, std::map<WorkerId, uint32_t> batches) {
+  most_batches_ = most;
+  batches_ = std::move(batches);
+}
+
+uint32_t Dealer::BatchesOf(WorkerId worker) const {
+  if (deals_.empty() || deals_.back().batches().empty()) return 0;
+  const auto& members = deals_.back().members();
+  const auto member = std::ranges::lower_bound(members, worker.value);
+  if (member == members.end() || *member != worker.value) return 0;
+  return deals_.back().batches(static_cast<int>(member - members.begin()));
+}
+
+void Dealer::SetBatches(Deal& deal) const {
+  deal.set_accumulate(accumulate());
+  if (most_batches_ == 0) return;
+  for (const uint32_t worker : deal.members()) {
+    const auto named = batches_.find(WorkerId{worker});
+    deal.add_batches(named != batches_.end() ? named->second : most_batches_);
+  }
 }
 
 void Dealer::Advance(Step largest_next, absl::Time now) {
@@ -121,17 +151,19 @@ std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
   if (now - same_since_ < kSettleTime) return std::nullopt;
   const std::vector<WorkerId> last_members = members();
   if (AwaitsStatements(new_members, now) || proposed_.has_value()) return std::nullopt;
-  const bool grows = accumulate() != (deals_.empty() ? 0 : deals_.back().accumulate());
-  if (new_members.empty() || (new_members == last_members && !grows)) return std::nullopt;
-  Promise();
   Deal deal;
+  for (const WorkerId worker : new_members) deal.add_members(worker.value);
+  SetBatches(deal);
+  const Deal& last = deals_.empty() ? Deal::default_instance() : deals_.back();
+  const bool same_batches =
+      deal.accumulate() == last.accumulate() && std::ranges::equal(deal.batches(), last.batches());
+  if (new_members.empty() || (new_members == last_members && same_batches)) return std::nullopt;
+  Promise();
   deal.set_step(dealt_until_);
-  deal.set_accumulate(accumulate());
   deal.set_number(NumberAfter(deals_));
   // No plan has the steps before a deal that begins an epoch. A lead that continues from an older
   // checkpoint may not know that a worker has finished them.
   const uint64_t least = !deals_.empty() && deals_.front().epoch() > 0 ? deals_.front().step() : 0;
-  for (const WorkerId worker : new_members) deal.add_members(worker.value);
   for (const WorkerId worker : last_members) {
     if (std::ranges::binary_search(new_members, worker)) continue;
     Deal::Departed& departed = *deal.add_departed();

@@ -13,8 +13,8 @@
 // until every live worker has stated what it was told, or one lease has passed. Only if the workers
 // have gone back with the lead, what they were told before does not count.
 //
-// A deal also states how many batches each worker accumulates in a step. Grow() asks for another
-// number, which the next deal announces.
+// A deal also states how many batches each worker takes in a step: the same number for all (Grow),
+// or one for each worker (Share). The next deal announces a new number.
 //
 // Deals are numbered from 1. When no worker needs the deals before an epoch any more, one deal that
 // begins the epoch replaces them, so that their number stays small.
@@ -91,7 +91,15 @@ class Dealer {
   // From the next deal on, every worker accumulates this number of batches in a step.
   void Grow(uint32_t accumulate) { grown_accumulate_ = accumulate; }
 
-  // Returns the next deal if the members or accumulate() have changed since the last deal, the
+  // From the next deal on, a worker takes the number of batches in BATCHES in a step, or MOST if it
+  // is not named.
+  void Share(uint32_t most, std::map<WorkerId, uint32_t> batches);
+  // Returns the number of batches of WORKER in the last deal; 0 if it states none.
+  uint32_t BatchesOf(WorkerId worker) const;
+  // Returns the step of the last deal; 0 if there is none.
+  Step last_step() const { return Step{deals_.empty() ? 0 : deals_.back().step()}; }
+
+  // Returns the next deal if the members or their batches have changed since the last deal, the
   // members have been the same in all calls of the last kSettleTime, and a deal may be announced.
   // LIVE, ascending: the live workers. RETURNING: workers whose process is lost and whose new
   // process is not admitted yet; they stay members. NEXT returns the first step that a worker has
@@ -118,6 +126,8 @@ class Dealer {
   const Deal* At(Step step) const;
   // Raises dealt_until_ as far as the progress allows.
   void Promise();
+  // Sets the batches of DEAL, whose members are set.
+  void SetBatches(Deal& deal) const;
   // Returns the members of a deal that begins now, ascending.
   std::vector<WorkerId> NewMembers(std::vector<WorkerId> live,
                                    const std::vector<WorkerId>& returning);
@@ -130,7 +140,9 @@ class Dealer {
   std::vector<WorkerId> new_members_;  // in the last call of Propose
   absl::Time same_since_;              // the time of the first call with new_members_
   uint32_t grown_accumulate_ = 0;      // the argument of the last call of Grow; 0: none
-  std::optional<Deal> proposed_;       // waits for Commit
+  uint32_t most_batches_ = 0;          // the arguments of the last call of Share; 0: none
+  std::map<WorkerId, uint32_t> batches_;
+  std::optional<Deal> proposed_;  // waits for Commit
   std::optional<Step> limit_;
   uint64_t dealt_until_ = 0;            // the largest one that a worker was told
   std::deque<Progress> progress_;       // of about the last kAhead, oldest first

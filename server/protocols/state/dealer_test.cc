@@ -124,6 +124,38 @@ TEST_F(DealerTest, ARestartedLeadKeepsTheNumberOfBatches) {
   EXPECT_EQ(left->accumulate(), 4u);
 }
 
+TEST_F(DealerTest, ADealStatesTheBatchesOfEachMember) {
+  dealer_.Advance(Step{12}, At(0));
+  EXPECT_EQ(dealer_.BatchesOf(WorkerId{1}), 0u);
+  dealer_.Share(8, {{WorkerId{1}, 3}, {WorkerId{2}, 7}});
+  const auto shared = Propose({0, 1, 2});
+  ASSERT_TRUE(shared.has_value());
+  EXPECT_THAT(shared->batches(), ElementsAre(8, 3, 7));
+  dealer_.Commit();
+  EXPECT_EQ(dealer_.BatchesOf(WorkerId{1}), 3u);
+  EXPECT_EQ(dealer_.BatchesOf(WorkerId{5}), 0u);
+  EXPECT_FALSE(Propose({0, 1, 2}, 102).has_value()) << "nothing has changed since";
+  const auto joined = Propose({1, 2, 5}, 110);
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_THAT(joined->batches(), ElementsAre(3, 7, 8)) << "a new worker takes the most";
+}
+
+TEST_F(DealerTest, ARestartedLeadKeepsTheBatchesOfEachMember) {
+  Deal deal;
+  deal.set_step(40);
+  for (const uint32_t worker : {0, 1, 2}) {
+    deal.add_members(worker);
+    deal.add_batches(4 + worker);
+  }
+  dealer_.Reset({deal});
+  dealer_.Resume(At(0));
+  dealer_.Advance(Step{50}, At(0));
+  EXPECT_FALSE(Propose({0, 1, 2}).has_value());
+  const auto changed = Propose({0, 2, 3}, 120);
+  ASSERT_TRUE(changed.has_value());
+  EXPECT_THAT(changed->batches(), ElementsAre(4, 6, 6));
+}
+
 TEST_F(DealerTest, MembersThatChangeTogetherMakeOneDeal) {
   dealer_.Advance(Step{12}, At(0));
   EXPECT_FALSE(dealer_.Propose(Workers({1, 2}), {}, NextOf, At(10)).has_value());
