@@ -1,14 +1,19 @@
 #include "cli/launch/launch_command.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "cli/checkpoint/state_dir.h"
@@ -49,13 +54,24 @@ constexpr char kExamples[] =
 
 // Checks the flags that a run needs on other machines. Errors: InvalidArgument.
 absl::Status CheckRemoteFlags(const LaunchCommand& command) {
-  const int given = (command.credentials_from.empty() ? 0 : 1) +
-                    (command.credentials.empty() ? 0 : 1) + (command.insecure ? 1 : 0);
-  if (given != 1) {
+  std::vector<std::string> given;
+  if (!command.credentials_from.empty()) given.push_back("--credentials_from");
+  if (!command.credentials.empty()) given.push_back("--credentials (or THINWIRE_CREDENTIALS)");
+  if (command.insecure) given.push_back("--insecure");
+  if (given.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--credentials_from: wrong number of flags (expected one of --credentials_from, "
         "--credentials and --insecure, got ",
-        given, ")"));
+        given.empty() ? "none" : absl::StrJoin(given, ", "), ")"));
+  }
+  // Each task of srun would start the run.
+  const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks != nullptr && std::string_view(tasks) != "1" &&
+      std::getenv("SLURM_PROCID") != nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--hosts: not valid under srun with several tasks (expected 1 task, or a Python program "
+        "without --hosts, which makes each task a worker; got ",
+        tasks, " tasks)"));
   }
   if (command.copy && !command.remote_bin_dir.empty())
     return absl::InvalidArgumentError("--remote_bin_dir: not valid with --copy");

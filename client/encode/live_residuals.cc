@@ -82,7 +82,7 @@ absl::Status CheckHead(const std::string& path, const Head& head, WorkerId worke
   }
   if (head.worker != worker.value) return NotThisWorkers(path, "worker", worker.value, head.worker);
   if (head.partition != partition.hash()) {
-    return NotThisWorkers(path, "partition", partition.hash(), head.partition);
+    return OtherPartitionError(path, partition, head.partition);
   }
   if (head.shard_count != partition.shard_count()) {
     return NotThisWorkers(path, "shard count", partition.shard_count(), head.shard_count);

@@ -178,7 +178,7 @@ TEST_F(LiveResidualsTest, AFileOfAnotherWorkerPartitionOrStartOfTheMachineIsRefu
               HasSubstr("not this worker's file (expected worker 4, got 3)"));
   const Partition other = *Partition::Make({{"b", {2}}, {"w", {2, 4}}}, 4096, 1);
   EXPECT_THAT(std::string(ReadLeftResiduals(path_, kWorker, other).status().message()),
-              HasSubstr("not this worker's file (expected partition"));
+              HasSubstr("belongs to another model, shard_size or number of servers (expected"));
   std::string content = Content();
   content[40] = content[40] == 'a' ? 'b' : 'a';  // of the text that names the start
   const uint32_t crc = Crc32c(std::as_bytes(std::span(content).first(80)));

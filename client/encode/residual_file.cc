@@ -35,7 +35,9 @@ class ResidualReader {
     RETURN_IF_ERROR(Expect("job name of length", static_cast<uint32_t>(owner.job.size())));
     RETURN_IF_ERROR(ExpectText("job", owner.job));
     RETURN_IF_ERROR(Expect("worker", owner.worker.value));
-    RETURN_IF_ERROR(Expect("partition", partition.hash()));
+    uint64_t hash = 0;
+    RETURN_IF_ERROR(file_.Get(hash));
+    if (hash != partition.hash()) return OtherPartitionError(path_, partition, hash);
     RETURN_IF_ERROR(file_.Get(point.run.value));
     RETURN_IF_ERROR(file_.Get(point.step.value));
     return Expect("shard count", partition.shard_count());
@@ -116,6 +118,14 @@ std::vector<ShardResidualsView> ViewsOf(
     views.push_back({.residual = residual, .momentum = momentum, .late_examples = late_examples});
   }
   return views;
+}
+
+absl::Status OtherPartitionError(const std::string& path, const Partition& partition,
+                                 uint64_t got) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, ": belongs to another model, shard_size or number of servers (expected partition ",
+      partition.hash(), ", got ", got,
+      "): remove the file if the values that this worker has not sent may be lost"));
 }
 
 absl::StatusOr<ResidualPoint> ReadResidualPoint(const std::string& path, const ResidualOwner& owner,

@@ -49,6 +49,9 @@ bool HasValues(const ShardResiduals<Floats>& shard) {
   return !shard.residual.empty() || !shard.momentum.empty();
 }
 
+// Returns the error of the file at PATH, which has values of the partition with the hash GOT.
+absl::Status OtherPartitionError(const std::string& path, const Partition& partition, uint64_t got);
+
 // The point in a job at which residuals were saved.
 struct ResidualPoint {
   RunId run;

@@ -66,8 +66,12 @@ TEST_F(ResidualFileTest, AFileOfAnotherJobWorkerOrPartitionIsRefused) {
             path_ + ": not this worker's file (expected worker 4, got 3)");
   const Partition other = *Partition::Make({{"b", {2}}, {"w", {4, 2}}}, 4096, 1);
   EXPECT_EQ(ErrorOf(kOwner, other),
-            absl::StrCat(path_, ": not this worker's file (expected partition ", other.hash(),
-                         ", got ", partition_.hash(), ")"));
+            absl::StrCat(path_,
+                         ": belongs to another model, shard_size or number of servers (expected "
+                         "partition ",
+                         other.hash(), ", got ", partition_.hash(),
+                         "): remove the file if the values that this worker has not sent may be "
+                         "lost"));
 }
 
 TEST_F(ResidualFileTest, EveryFlippedBitAndEveryTruncationIsDetected) {

@@ -16,7 +16,7 @@
 namespace thinwire::client {
 
 absl::Status FencedError(WorkerId worker) {
-  return absl::AbortedError(
+  return absl::AlreadyExistsError(
       absl::StrCat("worker ", worker.value, ": another process has joined under this number"));
 }
 

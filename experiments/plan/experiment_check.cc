@@ -165,6 +165,12 @@ class ExperimentCheck {
     }
   }
 
+  // The part of the time spent computing is known for a whole run only.
+  void CheckBusy(Figure::Quantity::Value quantity, const std::string& path) {
+    if (quantity != Figure::Quantity::busy) return;
+    AddProblem(path, path + ": busy is only valid as y with kind: scan");
+  }
+
   void CheckReferences() {
     CheckTargets(experiment_.has_target_accuracy(), experiment_.has_target_loss(), "");
     CheckTargets(experiment_.quick().has_target_accuracy(), experiment_.quick().has_target_loss(),
@@ -185,6 +191,8 @@ class ExperimentCheck {
         AddProblem(path + "kind",
                    path + "x_axis: missing (expected an axis with kind: scan, got none)");
       }
+      CheckBusy(figure.x(), path + "x");
+      if (figure.kind() != Figure::Kind::scan) CheckBusy(figure.y(), path + "y");
       CheckTarget(figure.kind() == Figure::Kind::time_to_accuracy, path + "kind");
       CheckQuality(figure.x() == Figure::Quantity::accuracy, path + "x");
       CheckQuality(figure.has_y() && figure.y() == Figure::Quantity::accuracy, path + "y");

@@ -184,6 +184,8 @@ TEST(ExperimentFileTest, AnExperimentOfLossesHasNoAccuracies) {
             "cross_entropy (got loss: script, whose tests have no accuracy)");
   EXPECT_THAT(Problem(script + "figure { y: accuracy }"),
               HasSubstr("figure[2].y: only valid with"));
+  EXPECT_THAT(Problem(script + "figure { y: busy }"),
+              HasSubstr("figure[2].y: busy is only valid as y with kind: scan"));
   EXPECT_THAT(Problem(script + "figure { kind: time_to_accuracy }"),
               HasSubstr("figure[2].kind: only valid with target_loss (got none)"));
   EXPECT_THAT(

@@ -64,8 +64,8 @@ def _expected(claim):
 
 
 def _compare(claim, measure, better, worse, axes):
-    if claim.measure in ("accuracy", "loss"):
-        return _compare_quality(claim, measure, better, worse, axes)
+    if claim.measure in ("accuracy", "loss", "busy"):
+        return _compare_parts(claim, measure, better, worse, axes)
     values = [case.values(measure.of) for case in (better, worse)]
     texts = [_reached_text(measure, case, found) for case, found in zip((better, worse), values)]
     names = [measures.label(case, axes) for case in (better, worse)]
@@ -85,7 +85,7 @@ def _compare(claim, measure, better, worse, axes):
     return Comparison(*names, *texts, effect, verdict, reason)
 
 
-def _compare_quality(claim, measure, better, worse, axes):
+def _compare_parts(claim, measure, better, worse, axes):
     names = [measures.label(case, axes) for case in (better, worse)]
     values = [case.values(measure.of) for case in (better, worse)]
     texts = [measure.text(list(found.values())) for found in values]

@@ -29,13 +29,13 @@ STYLE = {
 ACCURACIES = (10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 88, 90, 92, 94, 95, 96, 97, 98, 99, 99.5, 99.8, 99.9)
 AXIS_TITLES = {
     "accuracy": "test accuracy, %", "loss": "test loss", "seconds": "virtual time, s", "steps": "steps",
-    "bytes": "MB sent and received", "examples": "examples",
+    "bytes": "MB sent and received", "examples": "examples", "busy": "time spent computing, %",
 }
 
 
 def scaled(figure_quantity, value):
     """Returns VALUE in the unit of its axis title."""
-    return value * {"accuracy": 100, "bytes": 1e-6}.get(figure_quantity, 1)
+    return value * {"accuracy": 100, "busy": 100, "bytes": 1e-6}.get(figure_quantity, 1)
 
 
 def styles(names):

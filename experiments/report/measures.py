@@ -54,6 +54,7 @@ QUANTITIES = {
     "seconds": Measure("virtual time", lambda run: run.seconds, False, SECONDS, "the shortest virtual time"),
     "steps": Measure("steps", lambda run: run.steps, False, COUNT, "the fewest steps"),
     "bytes": Measure("bytes sent and received", lambda run: run.bytes, False, BYTES, "the fewest bytes"),
+    "busy": Measure("time spent computing", lambda run: run.busy, True, PERCENT, "the largest part of the time spent computing"),
     "examples": Measure("examples", lambda run: run.examples, False, COUNT, "the fewest examples"),
 }
 MEDIAN_STEP = Measure("median step", lambda run: run.median_step_seconds, False, SECONDS, "the shortest median step")

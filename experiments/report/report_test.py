@@ -233,6 +233,15 @@ class ClaimsTest(Folder):
         self.assertEqual(found.verdict, claims.NOT_SUPPORTED)
         self.assertEqual(found.reason, "2 comparisons: 1 supported, 1 not supported.")
 
+    def test_a_larger_part_of_the_time_spent_computing_is_better(self):
+        files = Results({"mode": ["sync", "backup"]}, claims=[claim("busy")])
+        for mode, busy in (("sync", 0.5), ("backup", 0.75)):
+            for seed in (1, 2, 3):
+                files.run([mode], seed, [(10, 0.5)], busy=busy + seed / 1000)
+        found = self.judge(files)
+        self.assertEqual(found.verdict, claims.SUPPORTED)
+        self.assertEqual(found.comparisons[0].better_text, "75.20 ± 0.10 %")
+
     def test_a_claim_without_runs_is_undecided(self):
         files = two_modes([(10, 0.9)], [(10, 0.9)], claims=[claim(better=["mode=ssp"])])
         found = self.judge(files)
@@ -300,7 +309,8 @@ class LossTest(Folder):
 
     def test_figures_and_sentences_show_the_loss(self):
         kinds = ("curves", "frontier", "table", "time_to_accuracy")
-        figure_list = [*({"kind": kind} for kind in kinds), {"kind": "scan", "x_axis": "mode"}]
+        figure_list = [*({"kind": kind} for kind in kinds), {"kind": "scan", "x_axis": "mode"},
+                       {"kind": "scan", "x_axis": "mode", "y": "busy"}]
         text = page.write(self.read(self.files((0.5, 0.52), (0.2, 0.21), figures=figure_list)))
         self.assertIn("Target loss: 0.3.", text)
         self.assertIn("backup has the lowest final test loss", text)

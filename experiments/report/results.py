@@ -6,8 +6,8 @@ import json
 import math
 
 KINDS = ("curves", "time_to_accuracy", "staleness", "value_age", "frontier", "table", "scan")
-QUANTITIES = ("accuracy", "loss", "seconds", "steps", "bytes", "examples")
-MEASURES = ("accuracy", "seconds_to_target", "median_step", "bytes", "loss")
+QUANTITIES = ("accuracy", "loss", "seconds", "steps", "bytes", "examples", "busy")
+MEASURES = ("accuracy", "seconds_to_target", "median_step", "bytes", "loss", "busy")
 
 
 class ResultError(Exception):

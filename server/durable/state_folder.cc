@@ -23,13 +23,26 @@ std::string StateFolderPath(const std::string& root, ServerId server) {
   return absl::StrCat(root, "/server-", server.value);
 }
 
+namespace {
+
+// Makes the folder PATH and its missing parents, so that they survive a crash.
+absl::Status MakeFolders(Files& files, const std::string& path) {
+  const std::string parent = ParentFolder(path);
+  absl::Status made = files.MakeFolder(path);
+  if (absl::IsNotFound(made) && parent != path) {
+    RETURN_IF_ERROR(MakeFolders(files, parent));
+    made = files.MakeFolder(path);
+  }
+  RETURN_IF_ERROR(made);
+  return files.SyncFolder(parent);
+}
+
+}  // namespace
+
 absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& root,
                                             ServerId server) {
   const std::string path = StateFolderPath(root, server);
-  RETURN_IF_ERROR(files.MakeFolder(root));
-  RETURN_IF_ERROR(files.SyncFolder(ParentFolder(root)));
-  RETURN_IF_ERROR(files.MakeFolder(path));
-  RETURN_IF_ERROR(files.SyncFolder(root));
+  RETURN_IF_ERROR(MakeFolders(files, path));
   absl::StatusOr<std::unique_ptr<FileLock>> lock = files.Lock(path + "/LOCK");
   if (absl::IsUnavailable(lock.status())) {
     return absl::UnavailableError(

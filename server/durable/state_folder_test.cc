@@ -17,7 +17,7 @@ TEST(StateFolderTest, ANewFolderSurvivesACrash) {
     FaultyFiles files(seed);
     ASSERT_TRUE(files.MakeFolder("/disk").ok());
     ASSERT_TRUE(files.SyncFolder("/").ok());
-    for (const std::string root : {"/disk/state", "/disk/other/"}) {
+    for (const std::string root : {"/disk/state", "/disk/other/", "/disk/a/b/state"}) {
       const auto folder = OpenStateFolder(files, root, ServerId{1});
       ASSERT_TRUE(folder.ok()) << folder.status();
       EXPECT_EQ(folder->path, root + "/server-1");
@@ -26,6 +26,7 @@ TEST(StateFolderTest, ANewFolderSurvivesACrash) {
     files.Restart();
     EXPECT_TRUE(files.List("/disk/state/server-1").ok());
     EXPECT_TRUE(files.List("/disk/other/server-1").ok());
+    EXPECT_TRUE(files.List("/disk/a/b/state/server-1").ok());
   }
 }
 

@@ -316,7 +316,9 @@ TEST_F(LaunchTest, WrongFlagsAndCountsAreRefusedBeforeAnyConnection) {
               HasSubstr("hosts.txt:1: setting: unknown"));
   EXPECT_THAT(
       log_of(kHosts, {}, 64),
-      HasSubstr("(expected one of --credentials_from, --credentials and --insecure, got 0)"));
+      HasSubstr("(expected one of --credentials_from, --credentials and --insecure, got none)"));
+  EXPECT_THAT(log_of(kHosts, {"--insecure", "--credentials", "x"}, 64),
+              HasSubstr("got --credentials (or THINWIRE_CREDENTIALS), --insecure)"));
   EXPECT_THAT(log_of(kHosts, {"--insecure", "--copi"}, 64),
               HasSubstr("--copi: unknown flag (did you mean --copy?)"));
   EXPECT_THAT(
@@ -325,6 +327,12 @@ TEST_F(LaunchTest, WrongFlagsAndCountsAreRefusedBeforeAnyConnection) {
   EXPECT_THAT(log_of(kHosts, {"--insecure", "--state_dir", "/x"}, 64),
               HasSubstr("--state_dir: only valid with durability: checkpoint or log"));
   EXPECT_THAT(log_of(kHosts, {"--credentials", Path("none")}, 78), HasSubstr(Path("none")));
+  setenv("SLURM_PROCID", "0", /*replace=*/1);
+  setenv("SLURM_STEP_NUM_TASKS", "2", /*replace=*/1);
+  EXPECT_THAT(log_of(kHosts, {"--insecure"}, 64),
+              HasSubstr("--hosts: not valid under srun with several tasks"));
+  unsetenv("SLURM_PROCID");
+  unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
 // Each of these signals ends `thinwire launch` and all processes on the machines.
