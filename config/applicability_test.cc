@@ -203,7 +203,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 69u);
+  EXPECT_EQ(fields.size(), 70u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

@@ -161,7 +161,7 @@ TEST_F(PushPipelineTest, AFencedPushIsAFailure) {
   JudgeAs(PushVerdict::FENCED, 0);
   Push(0);
   EXPECT_EQ(WaitForFailure(),
-            absl::AbortedError("worker 2: another process has joined under this number"));
+            absl::AlreadyExistsError("worker 2: another process has joined under this number"));
 }
 
 TEST_F(PushPipelineTest, AnEarlyPushMeansThatTheServerLostItsState) {

@@ -169,7 +169,7 @@ sim::VirtualTask ServerRun::Task() {
     const std::span<const float> initial = task.initial(i);
     all.initial.emplace_back(initial.begin(), initial.end());
   }
-  if (spec_.job.schedule.grows_batch()) {
+  if (spec_.job.schedule.grows_batch() || spec_.job.task.local.by_speed) {
     all.data = task.sampling();
     all.config = spec_.config;
   }
@@ -419,6 +419,9 @@ absl::Status CheckSupported(const RunSpec& spec) {
           job.task.device);
   require(!job.schedule.grows_batch() || !spec.machines.has_synthetic(), "machines.synthetic",
           "a schedule other than noise_scale", "noise_scale");
+  require(!job.task.local.by_speed ||
+              (!spec.machines.has_synthetic() && !spec.machines.has_imposed_staleness()),
+          "job.task.auto_local_steps", "false with a synthetic task or imposed staleness", "true");
   require(spec.tests > 0, "tests", "at least 1", spec.tests);
   require(!spec.machines.servers_beside_workers() || job.server_count <= job.rule.workers,
           "machines.servers_beside_workers", "at most as many servers as workers",

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/time/trace.h"
+#include "proto/deal_check.h"
 #include "worker/batches/batch_buffer.h"
 
 namespace thinwire {
