@@ -250,9 +250,11 @@ TEST_F(ModelOutputTest, TheBestEpochIsKept) {
   EXPECT_EQ(report["final_test_accuracy"], best);
 }
 
-// The learning rate rises until the accuracy has fallen to that of guesses. The checkpoint after the
+// The learning rate rises until the accuracy has fallen again. The checkpoint after the
 // best test stays, and its parameters have the accuracy of the test.
 TEST_F(ModelOutputTest, TheCheckpointAfterTheBestTestStays) {
+  // In async, the parameters change between the test and the checkpoint.
+  constexpr double kTolerance = 0.15;
   WriteImages(/*bright_rows=*/0.8f);
   for (const char* const mode : {"consistency { mode: sync workers: 2 } "
                                  "recovery { durability: checkpoint checkpoint_seconds: 1 ",
@@ -273,7 +275,9 @@ TEST_F(ModelOutputTest, TheCheckpointAfterTheBestTestStays) {
     for (const auto& row : report["epoch_rows"]) {
       best = std::max(best, row["test_accuracy"].get<double>());
     }
-    EXPECT_LT(report["final_test_accuracy"].get<double>(), best - 0.3);
+    // In async, the accuracy sometimes recovers a little. It must stay so far below the best one that
+    // the parameters of the two differ in the last line of this test.
+    EXPECT_LT(report["final_test_accuracy"].get<double>(), best - kTolerance);
 
     const std::string list = daemons_.Run("cli/thinwire", {"checkpoint", "list", state}).output;
     const std::string result = absl::StrFormat(" %.4f at step ", best);
@@ -294,7 +298,7 @@ TEST_F(ModelOutputTest, TheCheckpointAfterTheBestTestStays) {
     double accuracy = 0;
     const std::string evaluated = Evaluate(job).output;
     ASSERT_EQ(std::sscanf(evaluated.c_str(), "test accuracy %lf", &accuracy), 1) << evaluated;
-    EXPECT_NEAR(accuracy, best, 0.15);
+    EXPECT_NEAR(accuracy, best, kTolerance);
   }
 }
 
