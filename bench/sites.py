@@ -57,7 +57,7 @@ def run(flags, codecs, in_site, folder):
                 raise SystemExit(f"sites.py: {worker.name} failed: {worker.log()[-2000:]}")
         command = [str(ROOT / "bazel-bin/cli/thinwire"), "status", "--json", "--addresses", server]
         status = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        return status["servers"][0], [json.loads(line) for line in workers[0].output().splitlines()]
+        return status["servers"][0]["status"], [json.loads(line) for line in workers[0].output().splitlines()]
     finally:
         for program in programs:
             program.process.kill()

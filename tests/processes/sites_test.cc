@@ -52,8 +52,18 @@ class SitesTest : public testing::Test {
   static std::string NameOf(uint32_t site, uint32_t worker) {
     return absl::StrCat("worker", site, "-", worker);
   }
-  std::vector<std::string> SiteFlags(uint32_t site) const {
+  static std::vector<std::string> SiteFlags(uint32_t site) {
     return {"--site", absl::StrCat(site), "--site_workers", absl::StrCat(kSiteWorkers)};
+  }
+  // Makes a certificate of JOB, and returns its folder. ROLE: the role and the flag of the number.
+  std::string Issue(const std::string& job, const std::vector<std::string>& role) {
+    const std::string folder = absl::StrCat(daemons_.folder(), "/", job, absl::StrJoin(role, ""));
+    std::vector<std::string> arguments = {"certs", "issue", ca_,    "--job",
+                                          job,     "--out", folder, "--role"};
+    arguments.insert(arguments.end(), role.begin(), role.end());
+    const ProcessResult issued = daemons_.Run("cli/thinwire", arguments);
+    EXPECT_EQ(issued.exit, ExitStatus()) << issued.log;
+    return folder;
   }
   void StartAggregator(uint32_t site) {
     std::vector<std::string> flags = SiteFlags(site);
@@ -106,6 +116,7 @@ class SitesTest : public testing::Test {
   }
 
   Daemons daemons_;
+  const std::string ca_ = daemons_.folder() + "/ca";
   bool durable_ = false;
   std::string job_ = JobText(kSites, "", 1);
   std::vector<std::string> addresses_ = std::vector<std::string>(kServers, "127.0.0.1:0");
@@ -191,6 +202,73 @@ TEST_F(SitesTest, AStoppedAggregatorContinues) {
   EXPECT_EQ(daemons_.WaitForEnd(NameOf(1)).exit, ExitStatus());
   StartAggregator(1);
   AwaitEnd(4 * kEpochSteps);
+}
+
+TEST_F(SitesTest, AnOperatorRemovesASite) {
+  job_ = JobText(kSites, "", 4);
+  StartServers();
+  StartSites({"--delay", "20ms"});
+  ASSERT_TRUE(daemons_.WaitForEvent(NameOf(1, 0), IsStep(60)).has_value());
+  const ProcessResult drained = daemons_.Run(
+      "cli/thinwire", {"drain", "--addresses", absl::StrJoin(addresses_, ","), "--worker", "1"});
+  EXPECT_EQ(drained.exit, ExitStatus()) << drained.log;
+  for (uint32_t w = 0; w < kSiteWorkers; ++w) {
+    const ProcessResult end = daemons_.WaitForEnd(NameOf(1, w));
+    EXPECT_EQ(end.exit, ExitStatus()) << end.log;
+    EXPECT_THAT(end.log, HasSubstr("an operator removed this worker"));
+  }
+  EXPECT_EQ(daemons_.WaitForEnd(NameOf(1)).exit, ExitStatus());
+  for (uint32_t w = 0; w < kSiteWorkers; ++w) {
+    EXPECT_EQ(daemons_.WaitForEnd(NameOf(0, w)).exit, ExitStatus());
+  }
+  EXPECT_EQ(daemons_.WaitForEnd(NameOf(0)).exit, ExitStatus());
+}
+
+TEST_F(SitesTest, SitesOfADivergedRunEndWithItsCode) {
+  job_ =
+      "name: \"wide\" servers: 2 consistency { workers: 2 lease_seconds: 3 } "
+      "optimization { learning_rate: 1e38 } "
+      "task { model: softmax train_examples: 2000 test_examples: 100 batch_size: 10 }";
+  StartServers();
+  StartSites();
+  for (uint32_t site = 0; site < kSites; ++site) {
+    const ProcessResult end = daemons_.WaitForEnd(NameOf(site));
+    EXPECT_EQ(end.exit.code, static_cast<int>(ExitCode::kDiverged)) << end.log;
+    EXPECT_THAT(end.log, HasSubstr("the run has diverged: "));
+  }
+}
+
+TEST_F(SitesTest, ASiteHasCertificatesOfItsOwn) {
+  job_ =
+      "name: \"wide\" consistency { lease_seconds: 3 } task { model: softmax train_examples: "
+      "200 test_examples: 100 batch_size: 10 }";
+  ASSERT_EQ(daemons_.Run("cli/thinwire", {"certs", "init", ca_}).exit, ExitStatus());
+  const std::string server = Issue("wide", {"server", "--server", "0"});
+  const std::string site = Issue("wide", {"worker", "--worker", "0"});
+  const std::string aggregator = Issue("wide-site-0", {"server", "--server", "0"});
+  const std::string worker = Issue("wide-site-0", {"worker"});
+  const std::string address = daemons_.StartServer("server", job_, {"--credentials", server});
+  std::vector<std::string> flags = SiteFlags(0);
+  flags.insert(flags.end(), {"--addresses", address, "--credentials", site});
+  std::vector<std::string> wrong = flags;
+  wrong.insert(wrong.end(), {"--site_credentials", server});
+  EXPECT_EQ(daemons_.StartServer("wrong", job_, wrong), "");
+  EXPECT_THAT(daemons_.WaitForEnd("wrong").log,
+              HasSubstr("expected server-0.wide-site-0.thinwire, got server-0.wide.thinwire"));
+  flags.insert(flags.end(), {"--site_credentials", aggregator});
+  const std::string nearest = daemons_.StartServer(NameOf(0), job_, flags);
+  ASSERT_NE(nearest, "");
+  for (uint32_t w = 0; w < kSiteWorkers; ++w) {
+    std::vector<std::string> of_worker = SiteFlags(0);
+    of_worker.insert(of_worker.end(), {"--worker", absl::StrCat(w), "--addresses", nearest,
+                                       "--credentials", worker});
+    daemons_.StartWorker(NameOf(0, w), job_, of_worker);
+  }
+  for (uint32_t w = 0; w < kSiteWorkers; ++w) {
+    const ProcessResult end = daemons_.WaitForEnd(NameOf(0, w));
+    EXPECT_EQ(end.exit, ExitStatus()) << end.log;
+  }
+  EXPECT_EQ(daemons_.WaitForEnd(NameOf(0)).exit, ExitStatus());
 }
 
 TEST_F(SitesTest, WrongSettingsAreRefused) {
