@@ -28,6 +28,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/client.h"
+#include "client/options/job_client_options.h"
 #include "client/transport/grpc_transport.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
@@ -36,7 +37,6 @@
 #include "config/addresses.h"
 #include "config/job.h"
 #include "config/job_text.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire {
 namespace {

@@ -8,13 +8,13 @@
 #include "absl/strings/strip.h"
 #include "client/encode/worker_folder.h"
 #include "client/options/client_options.h"
+#include "client/options/job_client_options.h"
 #include "client/transport/claim_number.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/tls/identity.h"
 #include "config/addresses.h"
 #include "config/job_text.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire {
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/options/job_client_options.h"
 #include "common/base/status_macros.h"
 #include "proto/control.pb.h"
 #include "server/core/testing/random_events.h"
@@ -15,7 +16,6 @@
 #include "server/durable/log_format.h"
 #include "server/durable/state_folder.h"
 #include "server/job/make_job.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire::sim {
 namespace {

@@ -26,7 +26,7 @@ PARTS = {
     "server/rpc": {"server/job", "server/protocols", "server/shards", "server/durable", "server/core", "config", "proto", "common"},
     "server/admin": {"server/rpc", "server/job", "server/protocols", "server/shards", "admin",
                      "server/durable", "server/core", "config", "proto", "common"},
-    "server": {"server/admin", "server/rpc", "server/job", "server/protocols", "server/shards", "admin",
+    "server": {"client", "server/admin", "server/rpc", "server/job", "server/protocols", "server/shards", "admin",
                "server/durable", "server/core", "config", "proto", "common"},
     "client": {"proto", "common", "kernels"},
     "worker": {"client", "admin", "config", "proto", "common"},

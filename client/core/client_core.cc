@@ -143,7 +143,8 @@ absl::StatusOr<JoinRequest> ClientCore::PrepareJoin(std::span<const std::span<co
   RETURN_IF_ERROR(restore_.Open());
   RETURN_IF_ERROR(replica_->Fill(initial));
   JoinRequest request = MakeJoinRequest(options_, partition_);
-  request.set_initial_hash(HashTensors(initial));
+  request.set_initial_hash(options_.initial_hash.has_value() ? *options_.initial_hash
+                                                             : HashTensors(initial));
   if (after_rollback) {
     request.set_incarnation(joined_run_.incarnation.value);
     request.set_run(joined_run_.run.value);

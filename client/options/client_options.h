@@ -29,6 +29,9 @@ struct ClientOptions {
   // hashes; 0: not checked.
   uint64_t data_hash = 0;
   uint64_t model_file_hash = 0;
+  // The hash of the first values that servers compare with those of other workers; 0: not compared.
+  // nullopt: that of the values that Join gets.
+  std::optional<uint64_t> initial_hash;
   WorkerId worker;
   uint32_t worker_count = 1;
   uint32_t server_count = 1;

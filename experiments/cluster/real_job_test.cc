@@ -16,6 +16,7 @@
 #include "client/client.h"
 #include "client/encode/local_steps.h"
 #include "client/encode/streaming_steps.h"
+#include "client/options/job_client_options.h"
 #include "client/testing/in_process_transport.h"
 #include "common/files/crc32c.h"
 #include "common/time/clock.h"
@@ -27,7 +28,6 @@
 #include "server/job/make_job.h"
 #include "server/job/testing/direct_peers.h"
 #include "tests/clusters/job_server.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/options/job_client_options.h"
 #include "client/replica/host_parameters.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
@@ -20,7 +21,6 @@
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/shards/shard_options.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/options/job_client_options.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
 #include "common/spec/place_tensors.h"
@@ -24,7 +25,6 @@
 #include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/shards/shard_options.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {

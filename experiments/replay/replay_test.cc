@@ -18,6 +18,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/client.h"
 #include "client/encode/local_steps.h"
+#include "client/options/job_client_options.h"
 #include "client/testing/in_process_transport.h"
 #include "common/codec/payload.h"
 #include "common/files/crc32c.h"
@@ -32,7 +33,6 @@
 #include "server/job/make_job.h"
 #include "server/job/testing/direct_peers.h"
 #include "tests/clusters/job_server.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire::lab {
 namespace {

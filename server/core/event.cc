@@ -37,6 +37,9 @@ void Print(std::ostream& out, const RuleEvent& e) {
 void Print(std::ostream& out, const ShutEvent&) { out << "shut"; }
 void Print(std::ostream& out, const SumEvent& e) { out << "sum step " << e.step << ": " << e.sums; }
 void Print(std::ostream& out, const PlanEvent& e) { out << "plan " << e.examples << " examples"; }
+void Print(std::ostream& out, const UpdateEvent& e) {
+  out << "update of step " << e.step << ": " << e.payload.bytes().size() << " bytes";
+}
 
 }  // namespace
 

@@ -117,8 +117,16 @@ struct PlanEvent {
   uint64_t examples = 0;
 };
 
-using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent,
-                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent, SumEvent, PlanEvent>;
+// Another job has made the update of the full round STEP (ShardOptions::relayed): the shard takes the
+// values of PAYLOAD as its masters. Ignored unless the full round of this step waits.
+struct UpdateEvent {
+  Step step;
+  CheckedPayload payload;
+};
+
+using Event =
+    std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent, OpenEvent,
+                 LeaveEvent, RuleEvent, ShutEvent, SumEvent, PlanEvent, UpdateEvent>;
 
 // Prints EVENT as one line, with the length of the payload instead of its bytes.
 std::ostream& operator<<(std::ostream& out, const Event& event);

@@ -16,14 +16,15 @@ void Rounds::Close(uint32_t quorum, bool last_departed, Effects& effects) {
   if (full_until_.has_value()) {
     // A worker that becomes live meanwhile does not reopen a round.
     full_until_ = std::max(*full_until_, finished.value_or(Step{}));
-    if (!sums_.has_value()) return;
+    if (!sums_.has_value()) return;  // never set in a relayed shard
     finished = full_until_;
   }
   for (;;) {
     const bool all = finished.has_value() && *finished > workers.frontier();
     const bool has_gradients = accumulator.count() > 0;
     if (!all && !(has_gradients && accumulator.count() >= quorum)) return;
-    if (has_gradients && needs_sums() && !sums_.has_value()) {
+    // A relayed shard reports also a round without gradients, because the other job waits for it.
+    if (options_.relayed || (has_gradients && needs_sums() && !sums_.has_value())) {
       const Step next = StepsAfter(workers.frontier(), 1);
       return Fill(std::max(next, finished.value_or(next)), effects);
     }
@@ -65,14 +66,35 @@ void Rounds::Fill(Step until, Effects& effects) {
   // The norm of the sum has the same bits for every order of arrival; that of a gradient that is
   // still encoded is added up in another order.
   parts_.accumulator.FoldSingle();
-  const SquareSums sums = options_.shares_tensor
-                              ? parts_.store.Measure(parts_.accumulator)
-                              : SquareSums{.update = parts_.accumulator.SquaredNormOfMean()};
+  SquareSums sums;
+  if (options_.shares_tensor) {
+    sums = parts_.store.Measure(parts_.accumulator);
+  } else if (!options_.relayed) {
+    sums.update = parts_.accumulator.SquaredNormOfMean();
+  }
   effects.full_round = FullRound{parts_.workers.frontier(), sums};
 }
 
 void Rounds::Take(const SumEvent& event) {
   if (full() && event.step == parts_.workers.frontier()) sums_ = event.sums;
+}
+
+void Rounds::Take(const UpdateEvent& event, Effects& effects) {
+  if (!options_.relayed || !full() || event.step != parts_.workers.frontier()) return;
+  if (*full_until_ > event.step) {
+    effects.rounds.push_back({event.step, parts_.accumulator.Contributors()});
+  }
+  parts_.store.Replace(event.payload);
+  parts_.accumulator.Clear();
+  parts_.workers.MoveFrontier(*full_until_);
+  full_until_.reset();
+  updated_ = true;
+}
+
+bool Rounds::HasMasters(Effects& effects) {
+  if (!options_.relayed || updated_) return true;
+  if (!full()) Fill(parts_.workers.frontier(), effects);
+  return false;
 }
 
 }  // namespace thinwire

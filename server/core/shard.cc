@@ -63,7 +63,9 @@ bool ChangesMode(const Rule& from, const Rule& to) {
 // as the new state requires.
 struct Shard::State {
   State(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule)
-      : rule(options.rule),
+      : relayed(options.relayed),
+        relayed_until(options.relayed_until),
+        rule(options.rule),
         first_rule(options.rule),
         generation(options.generation),
         staleness_spec(options.staleness),
@@ -74,7 +76,8 @@ struct Shard::State {
         rounds({.workers = workers, .accumulator = accumulator, .store = store},
                {.clip_norm = options.clip_norm,
                 .shares_tensor = options.shares_tensor,
-                .holds_average = optimizer.holds_average()}),
+                .holds_average = optimizer.holds_average(),
+                .relayed = options.relayed}),
         publish_every(options.publish.value_or(PublishOptions()).every) {
     if (options.publish.has_value()) deltas.emplace(*options.publish, options.memory);
   }
@@ -91,6 +94,7 @@ struct Shard::State {
   void Handle(const ShutEvent& event, Effects& effects);
   void Handle(const SumEvent& event, Effects& effects);
   void Handle(const PlanEvent& event, Effects& effects);
+  void Handle(const UpdateEvent& event, Effects& effects);
   // Folds the gradient of an accepted push, adjusted by the staleness policy. Sets
   // judgement.uncompensated.
   void FoldPush(const PushEvent& push, Judgement& judgement);
@@ -121,6 +125,8 @@ struct Shard::State {
   // Returns the number of live workers at which the shard opens, that is, begins to accept pushes.
   uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
+  const bool relayed;
+  const Step relayed_until;
   Rule rule;
   const Rule first_rule;
   std::optional<RuleEvent> next_rule;  // in an open shard, its step is above the frontier
@@ -211,6 +217,10 @@ void Shard::State::Handle(const SumEvent& event, Effects&) { rounds.Take(event);
 
 void Shard::State::Handle(const PlanEvent& event, Effects&) { store.Plan(event.examples); }
 
+void Shard::State::Handle(const UpdateEvent& event, Effects& effects) {
+  rounds.Take(event, effects);
+}
+
 void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
   Gradient gradient = {.worker = push.worker,
                        .examples = push.examples,
@@ -288,7 +298,7 @@ std::vector<ReadAnswer> Shard::State::AnswerReads() {
 }
 
 void Shard::State::OpenIfReady(Effects& effects) {
-  open = store.seeded() && workers.live_count() >= wanted();
+  open = store.seeded() && workers.live_count() >= wanted() && rounds.HasMasters(effects);
   effects.opened = open;
 }
 
@@ -363,7 +373,7 @@ BlockedRead Shard::State::BlockedReadOf(WorkerId worker) const {
   wait.unseeded = !store.seeded();
   if (open) {
     if (!rounds.full()) wait.unfinished = workers.UnfinishedWorkers();
-  } else {
+  } else if (!relayed || !rounds.full()) {
     wait.live = workers.live_count();
     wait.wanted = wanted();
   }
@@ -419,14 +429,16 @@ absl::Status Shard::Restore(const ShardSnapshot& snapshot) {
                        snapshot.frontier.value, ", got ", snapshot.next_rule->from.value, ")"));
     }
   }
-  RETURN_IF_ERROR(state_->workers.Restore(snapshot.frontier, snapshot.workers));
+  const Step frontier = std::max(snapshot.frontier, state_->relayed_until);
+  RETURN_IF_ERROR(state_->workers.Restore(frontier, snapshot.workers));
   RETURN_IF_ERROR(state_->store.Restore(snapshot.store));
   if (state_->deltas.has_value()) {
     RETURN_IF_ERROR(state_->deltas->Restore(*snapshot.published, state_->store.masters().size()));
   }
   state_->rule = snapshot.rule.value_or(state_->first_rule);
   state_->next_rule = snapshot.next_rule;
-  state_->open = snapshot.open;
+  // A relayed shard opens with the newest values of the job that makes the updates.
+  state_->open = snapshot.open && !state_->relayed;
   state_->start_timed_out = snapshot.start_timed_out;
   return absl::OkStatus();
 }
@@ -448,6 +460,23 @@ uint64_t Shard::saturated_updates() const { return state_->store.saturated_updat
 const NoiseEstimate& Shard::noise() const { return state_->rounds.noise(); }
 Step Shard::frontier() const { return state_->workers.frontier(); }
 bool Shard::full() const { return state_->rounds.full(); }
+
+RelayedPart Shard::CopyRelayed(std::span<float> values) const {
+  if (!state_->rounds.updated()) {
+    std::ranges::copy(state_->store.masters(), values.begin());
+    return {.first = true};
+  }
+  const Accumulator& sum = state_->accumulator;
+  if (sum.count() == 0) {
+    std::ranges::fill(values, 0.0f);
+    return {};
+  }
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(sum.weight()));
+  sum.ForEachBlock([&](size_t first, std::span<const float> block) {
+    for (size_t i = 0; i < block.size(); ++i) values[first + i] = scale * block[i];
+  });
+  return {.weight = sum.weight(), .rate_factor = sum.rate_factor()};
+}
 const Rule& Shard::rule() const { return state_->rule; }
 const std::optional<RuleEvent>& Shard::next_rule() const { return state_->next_rule; }
 Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }

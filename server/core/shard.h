@@ -56,9 +56,23 @@ struct ShardOptions {
   // parts. REQUIRES: the shard then has only rules with Fold::kRound; not both.
   double clip_norm = 0;
   bool shares_tensor = false;
+  // Another job makes the updates: every full round waits for its UpdateEvent, and the shard opens
+  // with the first one. REQUIRES: the shard has only rules with Fold::kRound; clip_norm is 0, and
+  // shares_tensor is false.
+  bool relayed = false;
+  // An earlier process has had the updates of the steps before this one: Restore() moves the frontier
+  // to it.
+  Step relayed_until;
   // Allocates the arrays with one element per parameter: masters, slots, sums, published
   // parameters. Must outlive the shard and every reader of its masters.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
+};
+
+// What a full round of a relayed shard asks for.
+struct RelayedPart {
+  bool first = false;      // the first values of the job that makes the updates; no gradient
+  uint64_t weight = 0;     // of the round's gradients; 0: none
+  double rate_factor = 1;  // Accumulator::rate_factor()
 };
 
 class Shard {
@@ -120,8 +134,11 @@ class Shard {
   // snapshot contains it.
   const NoiseEstimate& noise() const;
   Step frontier() const;
-  // Returns whether the round of the frontier is full and waits for its SumEvent.
+  // Returns whether the round of the frontier is full and waits for its SumEvent or UpdateEvent.
   bool full() const;
+  // Writes the mean of the round's gradients to VALUES, zeros if it has none, or the masters if the
+  // part is `first`. REQUIRES: full(); options.relayed; VALUES has value_count values.
+  RelayedPart CopyRelayed(std::span<float> values) const;
   // Return the rule in force, and the rule that replaces it at a later step, with this step.
   const Rule& rule() const;
   const std::optional<RuleEvent>& next_rule() const;

@@ -1,5 +1,6 @@
 #include "server/durable/log_record.h"
 
+#include <glog/logging.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <bit>
@@ -86,6 +87,10 @@ void Set(const RuleEvent& event, Head::Shard& shard) { *shard.mutable_rule() = R
 void Set(const ShutEvent&, Head::Shard& shard) { shard.mutable_shut(); }
 void Set(const PlanEvent& event, Head::Shard& shard) {
   shard.mutable_plan()->set_examples(event.examples);
+}
+// MakeJob refuses an event log in a job whose updates another job makes.
+void Set(const UpdateEvent& event, Head::Shard& /*shard*/) {
+  LOG(FATAL) << "no event of a log: " << Event(event);
 }
 void Set(const SumEvent& event, Head::Shard& shard) {
   Head::Sum& sum = *shard.mutable_sum();

@@ -2,15 +2,25 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/memory/byte_chain.h"
 #include "proto/state.pb.h"
 #include "server/durable/message_file.h"
 
 namespace thinwire {
+namespace {
+
+constexpr char kRelayedFile[] = "relayed";
+
+}  // namespace
 
 std::string ParentFolder(const std::string& path) {
   std::filesystem::path folder(path);
@@ -66,6 +76,27 @@ absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::T
   epoch.set_epoch(std::max(least, static_cast<uint64_t>(absl::ToUnixNanos(now))));
   RETURN_IF_ERROR(WriteMessage(files, folder, kFile, epoch));
   return Epoch{epoch.epoch()};
+}
+
+absl::Status StoreRelayed(Files& files, const std::string& folder, Step next) {
+  const auto text = std::make_shared<const std::string>(absl::StrCat("step ", next.value, "\n"));
+  return ReplaceFile(files, folder, kRelayedFile, ByteChain(std::as_bytes(std::span(*text)), text));
+}
+
+absl::StatusOr<Step> ReadRelayed(Files& files, const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/", kRelayedFile);
+  const absl::StatusOr<ByteChain> bytes = files.Read(path);
+  if (absl::IsNotFound(bytes.status())) return Step{};
+  RETURN_IF_ERROR(bytes.status());
+  std::string text(bytes->size(), '\0');
+  bytes->CopyTo(std::as_writable_bytes(std::span(text)));
+  absl::string_view number = text;
+  Step next;
+  if (absl::ConsumePrefix(&number, "step ") && absl::ConsumeSuffix(&number, "\n") &&
+      absl::SimpleAtoi(number, &next.value)) {
+    return next;
+  }
+  return absl::DataLossError(absl::StrCat(path, ": damaged (expected \"step N\")"));
 }
 
 }  // namespace thinwire

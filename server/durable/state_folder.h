@@ -36,6 +36,12 @@ absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& roo
 // DataLoss if the file is damaged.
 absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now);
 
+// The file `relayed` of the FOLDER of an aggregator (docs/sites.md): the servers of the upper job have
+// the rounds before NEXT. ReadRelayed returns 0 without a file. Errors: those of the file system;
+// DataLoss if the file is damaged.
+absl::Status StoreRelayed(Files& files, const std::string& folder, Step next);
+absl::StatusOr<Step> ReadRelayed(Files& files, const std::string& folder);
+
 // The lead numbers its changes of the rule from its epoch. An earlier process has made fewer.
 inline constexpr uint64_t kEpochDistance = uint64_t{1} << 32;
 

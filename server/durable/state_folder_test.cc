@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/durable/testing/faulty_files.h"
@@ -54,6 +55,24 @@ TEST(StateFolderTest, EpochsIncreaseAlsoWhenTheClockIsSetBack) {
   const absl::Time later = now + absl::Hours(1);
   EXPECT_EQ(NextEpoch(files, "/state", later)->value,
             static_cast<uint64_t>(absl::ToUnixNanos(later)));
+}
+
+TEST(StateFolderTest, TheRelayedStepIsReadBack) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder("/disk").ok());
+  EXPECT_EQ(ReadRelayed(files, "/disk").value(), Step{0});
+  for (const uint64_t step : {1u, 123u}) {
+    ASSERT_TRUE(StoreRelayed(files, "/disk", Step{step}).ok());
+    EXPECT_EQ(ReadRelayed(files, "/disk").value(), Step{step});
+  }
+}
+
+TEST(StateFolderTest, ADamagedRelayedStepIsReported) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder("/disk").ok());
+  ASSERT_TRUE(ReplaceFile(files, "/disk", "relayed", ByteChain(std::vector<std::byte>(3))).ok());
+  EXPECT_EQ(ReadRelayed(files, "/disk").status().message(),
+            "/disk/relayed: damaged (expected \"step N\")");
 }
 
 }  // namespace

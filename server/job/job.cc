@@ -49,6 +49,7 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
                   [this](ShardId shard, const Effects& effects) {
                     if (protocols_.shard_sums != nullptr)
                       protocols_.shard_sums->Applied(shard, effects);
+                    if (protocols_.relay != nullptr) protocols_.relay->Applied(shard, effects);
                   },
               .observer = options_.observer},
              options_.groups, SharedTensorSettingsOf(options_)),

@@ -42,6 +42,8 @@ ShardOptions ShardOptionsOf(const JobOptions& options) {
           .publish = options.publish,
           .checkpointed = options.durable.has_value(),
           .clip_norm = options.clip_norm,
+          .relayed = options.relay != nullptr,
+          .relayed_until = options.relayed_until,
           .memory = options.memory};
 }
 

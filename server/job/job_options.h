@@ -25,6 +25,7 @@
 #include "server/core/shard.h"
 #include "server/core/update/updater.h"
 #include "server/protocols/checkpoints/stored_state.h"
+#include "server/protocols/relay/round_relay.h"
 #include "server/protocols/state/job_state.h"
 #include "server/shards/shard_observer.h"
 
@@ -68,6 +69,10 @@ struct JobOptions {
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
   ShardObserver* observer = nullptr;  // must outlive the job; null: nobody observes the shards
+  // Makes the updates of the shards. Must outlive the job, and must call no `done` after its end.
+  // Null: the shards make them. REQUIRES: the job has one server, a rule with rounds and no log.
+  RoundRelay* relay = nullptr;
+  Step relayed_until;  // ShardOptions::relayed_until
 };
 
 // Make the executors of a job.

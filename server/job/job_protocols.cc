@@ -44,6 +44,10 @@ void AddLead(const ProtocolParts& parts, JoinQueue::Admit admit, JobProtocols& t
                                                         control, peers, counters));
     to.shard_sums = to.sum_lead;
   }
+  if (options.relay != nullptr) {
+    to.relay =
+        Add(to.all, std::make_unique<RelayLead>(state.membership, model, control, *options.relay));
+  }
   to.joins = Add(to.all, std::move(joins));
   to.numbers = Add(to.all, std::make_unique<NumberLead>(state, options.start_timeout));
   Add(to.all, std::make_unique<ProgressLead>());

@@ -23,6 +23,7 @@
 #include "server/protocols/peers.h"
 #include "server/protocols/precision/precision_lead.h"
 #include "server/protocols/protocol.h"
+#include "server/protocols/relay/relay_lead.h"
 #include "server/protocols/rules/rule_follower.h"
 #include "server/protocols/rules/rule_lead.h"
 #include "server/protocols/rules/wait_lead.h"
@@ -71,6 +72,7 @@ struct JobProtocols {
   WaitLead* waits = nullptr;           // null also without auto_backup and auto_slack
   PrecisionLead* precision = nullptr;  // null also without push: adaptive
   SumLead* sum_lead = nullptr;         // null also if no round waits for sums
+  RelayLead* relay = nullptr;          // null also if the shards make their updates
 
   // At another server; null at the lead.
   AdmissionFollower* admission_follower = nullptr;

@@ -19,6 +19,12 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   problems.Require(spec.server_count == 1 || settings.server.value != 0 || peers != nullptr,
                    "addresses", "the address of every server", "none");
   problems.Append(spec.ProcessProblems());
+  // The log has no record of an update that another job makes.
+  if (settings.relay != nullptr && spec.recovery.durability == Durability::kLog) {
+    problems.Add(
+        "durability",
+        "not possible in a job that relays its rounds (expected none or checkpoint, got log)");
+  }
   RETURN_IF_ERROR(problems.ToStatus());
   JobOptions options;
   options.name = spec.name;
@@ -43,6 +49,8 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.memory_budget_bytes = settings.memory_budget_bytes;
   options.memory = settings.memory;
   options.observer = settings.observer;
+  options.relay = settings.relay;
+  options.relayed_until = settings.relayed_until;
   options.insecure = settings.insecure;
   options.page = std::move(settings.page);
   options.drained = std::move(settings.drained);

@@ -18,6 +18,7 @@
 #include "proto/job.pb.h"
 #include "server/job/job.h"
 #include "server/protocols/peers.h"
+#include "server/protocols/relay/round_relay.h"
 
 namespace thinwire {
 
@@ -39,6 +40,8 @@ struct ServerSettings {
   Tracer* tracer = nullptr;                                              // see JobOptions
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
   ShardObserver* observer = nullptr;                                     // see JobOptions
+  RoundRelay* relay = nullptr;                                           // see JobOptions
+  Step relayed_until;                                                    // see JobOptions
 };
 
 // Returns a job, which has recovered the state in settings.durable. CLOCK, EXECUTORS and settings.memory

@@ -29,6 +29,7 @@ absl::Status WorkerAdmission::UseModel(const JoinRequest& request) {
   RETURN_IF_ERROR(parts_.model.MakeOrCompare(request));
   parts_.state.match.Keep(request);
   if (parts_.protocols.deals != nullptr) parts_.protocols.deals->AddTask(request);
+  if (parts_.protocols.relay != nullptr) parts_.protocols.relay->Joined(request);
   if (!parts_.stored.run().has_value()) {
     parts_.stored.RecordRun(parts_.state.identity.run, parts_.tokens.key(), request);
     parts_.checkpoints.SaveFirst();

@@ -14,8 +14,18 @@ void AddFlags(CommandFlags command, ServerFlags& flags) {
            "The number of this server, from 0. Server 0 leads. Default: 0")
       .Type("NUMBER")
       .Environment("THINWIRE_SERVER");
+  AddSite(command, flags.site,
+          "The server is then the aggregator of the site: it folds the gradients of the site's "
+          "workers and passes them on to the servers in --addresses");
+  command
+      .Add("--site_credentials", flags.site_credentials,
+           "With --site, the folder with the certificate that the site's workers see, that of "
+           "server 0 of the job NAME-site-N; --credentials then has the certificate of worker N")
+      .Type("DIR")
+      .Environment("THINWIRE_SITE_CREDENTIALS");
   AddAddresses(command, flags.connection,
-               ". Server 0 of several servers requires it, because it calls the other servers");
+               ". Server 0 of several servers requires it, because it calls the other servers, and "
+               "so does an aggregator, whose addresses are those of the servers that it calls");
   command
       .Add("--listen", flags.listen,
            "The host:port to listen on. Port 0 takes a free port. Default: the entry of this "

@@ -7,13 +7,16 @@
 
 #include "config/command_flags.h"
 #include "config/connection_flags.h"
+#include "config/site_job.h"
 
 namespace thinwire {
 
 struct ServerFlags {
   std::string config;
   uint32_t server = 0;
-  ConnectionFlags connection;  // without addresses, the server calls no other server
+  SiteFlags site;                // of an aggregator
+  std::string site_credentials;  // folder; empty: plaintext
+  ConnectionFlags connection;    // without addresses, the server calls no other server
   BandwidthFlags bandwidth;
   std::string listen;  // empty: not given
   uint32_t threads = 0;

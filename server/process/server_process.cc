@@ -14,12 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/transport/grpc_transport.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
@@ -43,8 +45,10 @@
 #include "server/process/stop_requests.h"
 #include "server/protocols/checkpoints/stored_state.h"
 #include "server/protocols/peers.h"
+#include "server/protocols/relay/round_relay.h"
 #include "server/rpc/grpc_peers.h"
 #include "server/rpc/listener.h"
+#include "server/site/site_relay.h"
 
 namespace thinwire {
 namespace {
@@ -99,8 +103,10 @@ class ServerProcess {
  private:
   // Makes the job and serves it until a request. Returns whether it must be made anew.
   absl::StatusOr<bool> ServeOnce(bool first);
-  // Makes the job, which recovers its state.
-  absl::StatusOr<std::unique_ptr<Job>> MakeOnce();
+  // Makes the job, which recovers its state. RELAY: see JobOptions.
+  absl::StatusOr<std::unique_ptr<Job>> MakeOnce(RoundRelay* relay);
+  // Returns the relay of the aggregator, which asks the job that *JOB points to then.
+  std::unique_ptr<SiteRelay> MakeRelay(const std::unique_ptr<Job>* job);
   // Starts to serve JOB. If this is not the FIRST listener of the process, waits for the port of
   // the last one.
   absl::StatusOr<std::unique_ptr<Listener>> StartListener(Job& job, bool first);
@@ -171,7 +177,14 @@ absl::StatusOr<ExitCode> ServerProcess::Serve() {
 
 absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
   std::optional<StopLimit> limit;  // destroyed after the job, which writes to the disk
-  ASSIGN_OR_RETURN(const std::unique_ptr<Job> job, MakeOnce());
+  std::unique_ptr<Job> job;
+  // The job calls the relay until its end, and the relay does not call the job after Stop().
+  const std::unique_ptr<SiteRelay> relay = setup_.upper.has_value() ? MakeRelay(&job) : nullptr;
+  const absl::Cleanup end = [&] {
+    if (relay != nullptr) relay->Stop();
+    job.reset();
+  };
+  ASSIGN_OR_RETURN(job, MakeOnce(relay.get()));
   ASSIGN_OR_RETURN(const std::unique_ptr<Listener> listener, StartListener(*job, first));
   address_ = listener->address();
   job->StartTicking(std::min(absl::Milliseconds(100), setup_.spec.lease / 10));
@@ -192,6 +205,10 @@ absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
   watchdog_.emplace([](const Watchdog::Alive& alive) { alive(); });
   if (!restart) sd_notify(/*unset_environment=*/0, "STOPPING=1");
   if (admin_ != nullptr) admin_->Hide(/*restarts=*/restart);
+  if (relay != nullptr) {
+    limit.emplace(setup_.spec.drain + kCallLimit, [] { return "the servers of the upper job"; });
+    relay->Stop();
+  }
   limit.emplace(kDiskLimit, [] { return "the shards and the event log"; });
   absl::Notification stopped;
   job->Stop([&stopped] { stopped.Notify(); });
@@ -206,10 +223,54 @@ absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
   return restart;
 }
 
-absl::StatusOr<std::unique_ptr<Job>> ServerProcess::MakeOnce() {
+std::unique_ptr<SiteRelay> ServerProcess::MakeRelay(const std::unique_ptr<Job>* job) {
+  const UpperJob& upper = *setup_.upper;
+  SiteRelay::Parts parts = {
+      .make_transport =
+          [this, &upper] {
+            return std::make_unique<GrpcTransport>(
+                upper.addresses, upper.credentials,
+                Bandwidth(setup_.bandwidth, threads_.executors().threads));
+          },
+      .failed = [this](const absl::Status& status) { requests_.Fail(status, ExitCodeOf(status)); },
+      .ended =
+          [this](const Departure& departure) {
+            if (!departure.diverged.empty()) {
+              requests_.Fail(absl::DataLossError("the run has diverged: " + departure.diverged),
+                             ExitCode::kDiverged);
+            } else {
+              LOG(INFO) << "the run of the site has ended";
+              requests_.Drain();
+            }
+          },
+      .retired =
+          [this, job] {
+            for (uint32_t w = 0; w < setup_.spec.rule.workers; ++w) {
+              DrainRequest request;
+              request.set_worker(w);
+              (*job)->Call(request, [](const absl::StatusOr<DrainReply>&) {});
+            }
+          }};
+  if (durable_.has_value()) {
+    parts.passed = [this](Step next) { return StoreRelayed(files_, folder_->path, next); };
+  }
+  return std::make_unique<SiteRelay>(SiteRelay::Options{.config = upper.config,
+                                                        .job = upper.spec,
+                                                        .worker = upper.worker,
+                                                        .site_workers = setup_.spec.rule.workers,
+                                                        .state_dir = setup_.flags.state_dir,
+                                                        .memory = &memory_},
+                                     std::move(parts), threads_.executors().threads);
+}
+
+absl::StatusOr<std::unique_ptr<Job>> ServerProcess::MakeOnce(RoundRelay* relay) {
   Epoch epoch{static_cast<uint64_t>(absl::ToUnixNanos(unix_clock_.Now()))};
+  Step relayed_until;
   if (durable_.has_value()) {
     ASSIGN_OR_RETURN(epoch, NextEpoch(files_, folder_->path, unix_clock_.Now()));
+    if (relay != nullptr) {
+      ASSIGN_OR_RETURN(relayed_until, ReadRelayed(files_, folder_->path));
+    }
   }
   std::unique_ptr<Peers> peers;
   if (leads() && setup_.spec.server_count > 1) {
@@ -228,7 +289,9 @@ absl::StatusOr<std::unique_ptr<Job>> ServerProcess::MakeOnce() {
                   .page = admin_ == nullptr ? "" : admin_->page(),
                   .drained = [this] { requests_.Drain(); },
                   .tracer = tracer_.has_value() ? &*tracer_ : nullptr,
-                  .memory = &memory_},
+                  .memory = &memory_,
+                  .relay = relay,
+                  .relayed_until = relayed_until},
                  clock_, threads_.executors(), std::move(peers));
 }
 
@@ -236,8 +299,11 @@ absl::StatusOr<std::unique_ptr<Listener>> ServerProcess::StartListener(Job& job,
   const absl::Time deadline = clock_.Now() + (first ? absl::ZeroDuration() : kPortPatience);
   for (;;) {
     // A listener that ends lifts its limits.
-    auto listener = Listener::Start(job, address_, setup_.credentials, kMaxConnectionAge,
-                                    Bandwidth(setup_.bandwidth, threads_.executors().threads));
+    // The limits of an aggregator are those of its link to the upper job.
+    auto listener =
+        Listener::Start(job, address_, setup_.credentials, kMaxConnectionAge,
+                        Bandwidth(setup_.upper.has_value() ? BandwidthRates() : setup_.bandwidth,
+                                  threads_.executors().threads));
     if (listener.ok() || clock_.Now() >= deadline) return listener;
     absl::SleepFor(absl::Milliseconds(10));
   }

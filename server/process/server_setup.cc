@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "config/connection_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/site_job.h"
 
 namespace thinwire {
 namespace {
@@ -82,11 +84,49 @@ absl::Status CheckStateDir(const ServerFlags& flags, const JobSpec& spec) {
       flags.state_dir, ")"));
 }
 
+// Returns the job of CONFIG and SPEC, of which the aggregator with FLAGS is a worker. Errors:
+// InvalidArgument for a flag; those of Credentials::Load.
+absl::StatusOr<UpperJob> UpperJobOf(const ServerFlags& flags, JobConfig config, JobSpec spec) {
+  if (flags.server != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--server: not possible with --site (expected 0, got ", flags.server, ")"));
+  }
+  const ConnectionFlags& connection = flags.connection;
+  ASSIGN_OR_RETURN(std::vector<std::string> addresses,
+                   ParseAddresses(connection.addresses, spec.server_count));
+  RETURN_IF_ERROR(CheckPlaintext("--addresses", addresses, !connection.credentials.empty(),
+                                 connection.insecure));
+  const WorkerId worker{*flags.site.site};
+  ASSIGN_OR_RETURN(
+      Credentials credentials,
+      Credentials::Load(connection.credentials, Identity{Role::kWorker, spec.name, worker.value}));
+  return UpperJob{.config = std::move(config),
+                  .spec = std::move(spec),
+                  .worker = worker,
+                  .addresses = std::move(addresses),
+                  .credentials = std::move(credentials)};
+}
+
 }  // namespace
 
-absl::StatusOr<ServerSetup> MakeServerSetup(const ServerFlags& flags) {
+absl::StatusOr<ServerSetup> MakeServerSetup(const ServerFlags& given) {
+  ServerFlags flags = given;
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
+  std::optional<UpperJob> upper;
+  if (flags.site.site.has_value()) {
+    ASSIGN_OR_RETURN(JobConfig site, SiteJob(text.config, flags.site, text.places));
+    ASSIGN_OR_RETURN(JobSpec site_spec, CheckJob(site));
+    ASSIGN_OR_RETURN(upper, UpperJobOf(flags, std::move(text.config), std::move(spec)));
+    text.config = std::move(site);
+    spec = std::move(site_spec);
+    flags.connection.addresses.clear();
+    flags.connection.credentials = flags.site_credentials;
+  } else if (!flags.site_credentials.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--site_credentials: only valid with --site (got ", flags.site_credentials,
+                     " and no site)"));
+  }
   ASSIGN_OR_RETURN(std::vector<std::string> addresses, ServerAddresses(flags, spec));
   ASSIGN_OR_RETURN(std::string listen, ListenAddress(flags, addresses));
   RETURN_IF_ERROR(CheckExposure(flags, listen, addresses));
@@ -104,7 +144,8 @@ absl::StatusOr<ServerSetup> MakeServerSetup(const ServerFlags& flags) {
                      .listen = std::move(listen),
                      .credentials = std::move(credentials),
                      .bandwidth = bandwidth,
-                     .insecure = insecure};
+                     .insecure = insecure,
+                     .upper = std::move(upper)};
 }
 
 }  // namespace thinwire

@@ -2,6 +2,7 @@
 #ifndef THINWIRE_SERVER_PROCESS_SERVER_SETUP_H_
 #define THINWIRE_SERVER_PROCESS_SERVER_SETUP_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,16 @@
 
 namespace thinwire {
 
+// The job in which an aggregator is a worker.
+struct UpperJob {
+  JobConfig config;
+  JobSpec spec;
+  WorkerId worker;
+  std::vector<std::string> addresses;
+  Credentials credentials;
+};
+
+// In an aggregator, all members except `upper` describe the site's own job.
 struct ServerSetup {
   ServerFlags flags;
   JobConfig config;
@@ -24,7 +35,8 @@ struct ServerSetup {
   std::string listen;
   Credentials credentials;
   BandwidthRates bandwidth;
-  bool insecure = false;  // other machines reach this server without credentials
+  bool insecure = false;          // other machines reach this server without credentials
+  std::optional<UpperJob> upper;  // set in an aggregator
 };
 
 // Reads the job file and checks that the flags fit it. Errors: errors of the job file; those of

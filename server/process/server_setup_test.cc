@@ -94,5 +94,40 @@ TEST_F(ServerSetupTest, AFlagThatDoesNotFitTheJobIsNamed) {
             "has durability: checkpoint or log)");
 }
 
+TEST_F(ServerSetupTest, AnAggregatorServesItsSiteAndIsAWorkerOfTheJob) {
+  WriteJob("name: \"wide\" servers: 2 consistency { workers: 3 }");
+  flags_.site = {.site = 1, .workers = 4};
+  flags_.connection.addresses = "127.0.0.1:7000,127.0.0.1:7001";
+  flags_.listen = "127.0.0.1:7100";
+  const auto setup = MakeServerSetup(flags_);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  EXPECT_EQ(setup->spec.name, "wide-site-1");
+  EXPECT_EQ(setup->config.name(), "wide-site-1");
+  EXPECT_EQ(setup->spec.rule.workers, 4u);
+  EXPECT_EQ(setup->spec.server_count, 1u);
+  EXPECT_THAT(setup->addresses, IsEmpty());
+  EXPECT_EQ(setup->listen, "127.0.0.1:7100");
+  ASSERT_TRUE(setup->upper.has_value());
+  EXPECT_EQ(setup->upper->worker, WorkerId{1});
+  EXPECT_EQ(setup->upper->spec.name, "wide");
+  EXPECT_EQ(setup->upper->config.consistency().workers(), 3u);
+  EXPECT_THAT(setup->upper->addresses, ElementsAre("127.0.0.1:7000", "127.0.0.1:7001"));
+}
+
+TEST_F(ServerSetupTest, FlagsOfAnAggregatorFitEachOther) {
+  flags_.server = 1;
+  flags_.site_credentials = "certs";
+  EXPECT_EQ(Error(), "--site_credentials: only valid with --site (got certs and no site)");
+  flags_.site_credentials.clear();
+  flags_.site = {.site = 0, .workers = 4};
+  EXPECT_EQ(Error(), "--server: not possible with --site (expected 0, got 1)");
+  flags_.server = 0;
+  EXPECT_THAT(Error(), HasSubstr("--addresses: wrong value"));
+  flags_.connection.addresses = "10.0.0.1:7000,10.0.0.1:7001";
+  EXPECT_THAT(Error(), HasSubstr("--addresses"));
+  flags_.connection.addresses = "127.0.0.1:7000";
+  EXPECT_THAT(Error(), HasSubstr("--addresses: wrong number of servers (expected 2"));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "client/options/job_client_options.h"
 #include "common/files/crc32c.h"
 #include "config/job.h"
 #include "config/job_text.h"
-#include "worker/options/client_options.h"
 
 namespace thinwire {
 namespace {

@@ -31,6 +31,20 @@ std::vector<uint32_t> Shuffled(const SamplerOptions& options, uint64_t epoch) {
   return permutation;
 }
 
+// Returns the number of examples of the largest share. All sites take the same number of steps.
+uint64_t LargestShare(const SamplerOptions& options) {
+  return (options.example_count + options.share.sites - 1) / options.share.sites;
+}
+
+std::vector<uint32_t> ShareOf(std::vector<uint32_t> permutation, const SiteShare& share) {
+  if (share.sites == 1) return permutation;
+  std::vector<uint32_t> part;
+  for (uint64_t i = share.site; i < permutation.size(); i += share.sites) {
+    part.push_back(permutation[i]);
+  }
+  return part;
+}
+
 }  // namespace
 
 std::vector<std::span<const uint32_t>> Parts(std::span<const uint32_t> examples, uint64_t size) {
@@ -44,7 +58,7 @@ std::vector<std::span<const uint32_t>> Parts(std::span<const uint32_t> examples,
 
 Sampler::Sampler(const SamplerOptions& options)
     : options_(options),
-      plan_(options.example_count, options.batch_size, options.workers, options.batch_count,
+      plan_(LargestShare(options), options.batch_size, options.workers, options.batch_count,
             options.epochs) {}
 
 std::span<const uint32_t> Sampler::Batch(Step step) { return BatchOf(options_.worker, step); }
@@ -58,7 +72,9 @@ std::span<const uint32_t> Sampler::MembersBatch(Step step) {
 std::span<const uint32_t> Sampler::BatchOf(WorkerId worker, Step step) {
   batch_.clear();
   for (const DealtExample& example : plan_.Batch(worker, step)) {
-    batch_.push_back(Permutation(example.epoch)[example.position]);
+    const std::vector<uint32_t>& permutation = Permutation(example.epoch);
+    // The share of this site may be one example smaller than the largest one.
+    if (example.position < permutation.size()) batch_.push_back(permutation[example.position]);
   }
   return batch_;
 }
@@ -67,13 +83,14 @@ const std::vector<uint32_t>& Sampler::Permutation(uint64_t epoch) {
   const auto found = permutations_.find(epoch);
   if (found != permutations_.end()) return found->second;
   if (permutations_.size() >= kMostPermutations) permutations_.erase(permutations_.begin());
-  return permutations_[epoch] = Shuffled(options_, epoch);
+  return permutations_[epoch] = ShareOf(Shuffled(options_, epoch), options_.share);
 }
 
 uint64_t Sampler::RandomSeedOf(WorkerId worker, Step step, uint32_t local_step) const {
   const uint32_t parts[] = {
       static_cast<uint32_t>(options_.seed), static_cast<uint32_t>(options_.seed >> 32),
-      worker.value, static_cast<uint32_t>(step.value), static_cast<uint32_t>(step.value >> 32)};
+      worker.value * options_.share.sites + options_.share.site, static_cast<uint32_t>(step.value),
+      static_cast<uint32_t>(step.value >> 32)};
   std::seed_seq sequence(std::begin(parts), std::end(parts));
   uint32_t hash[2];
   sequence.generate(std::begin(hash), std::end(hash));

@@ -24,6 +24,13 @@
 
 namespace thinwire {
 
+// The examples of a site (docs/sites.md): the positions site, site + sites, ... of each permutation.
+// Worker w of the W workers of each of S sites thus has the batches of worker w * S + site of S * W.
+struct SiteShare {
+  uint32_t site = 0;
+  uint32_t sites = 1;  // 1: all examples
+};
+
 struct SamplerOptions {
   uint64_t example_count = 0;
   WorkerId worker;
@@ -31,6 +38,7 @@ struct SamplerOptions {
   uint32_t batch_size = 1;
   uint32_t batch_count = 1;  // batches in a step, unless a deal changes it
   uint64_t seed = 1;
+  SiteShare share;
   uint64_t epochs = std::numeric_limits<uint64_t>::max();  // of the run
 };
 
@@ -70,7 +78,7 @@ class Sampler {
   uint64_t RandomSeedOf(WorkerId worker, Step step, uint32_t local_step = 0) const;
 
  private:
-  // Returns the permutation of an epoch.
+  // Returns the share of the permutation of an epoch.
   const std::vector<uint32_t>& Permutation(uint64_t epoch);
 
   const SamplerOptions options_;

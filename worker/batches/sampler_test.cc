@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace thinwire {
@@ -54,6 +55,32 @@ TEST(SamplerTest, TheWorkersTogetherTakeEveryExampleOncePerEpoch) {
       }
     }
   }
+}
+
+TEST(SamplerTest, TheWorkersOfSitesHaveTheBatchesOfAJobWithoutSites) {
+  int batch_count = 0;
+  for (uint64_t examples : {3, 10, 11, 100}) {
+    for (const auto& [sites, workers] : {std::pair(2u, 2u), std::pair(3u, 1u), std::pair(2u, 5u)}) {
+      for (uint32_t site = 0; site < sites; ++site) {
+        for (uint32_t w = 0; w < workers; ++w) {
+          Sampler flat = Make(examples, w * sites + site, workers * sites, 4);
+          Sampler of_site({.example_count = examples,
+                           .worker = WorkerId{w},
+                           .workers = workers,
+                           .batch_size = 4,
+                           .share = {.site = site, .sites = sites}});
+          ASSERT_EQ(of_site.EpochBegin(3), flat.EpochBegin(3));
+          for (Step step; step < flat.EpochBegin(3); ++step) {
+            const auto batch = flat.Batch(step);
+            EXPECT_THAT(of_site.Batch(step), ElementsAreArray(batch));
+            EXPECT_EQ(of_site.RandomSeed(step), flat.RandomSeed(step));
+            batch_count += batch.empty() ? 0 : 1;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(batch_count, 100);
 }
 
 TEST(SamplerTest, EveryWorkerHasTheSameNumberOfSteps) {

@@ -13,6 +13,7 @@
 #include "config/connection_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/site_job.h"
 
 namespace thinwire {
 
@@ -82,6 +83,12 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
   RETURN_IF_ERROR(field_flags.Apply(text.config, text.places));
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
+  SiteShare share;
+  if (flags.site.site.has_value()) {
+    share = {.site = *flags.site.site, .sites = spec.rule.workers};
+    ASSIGN_OR_RETURN(text.config, SiteJob(text.config, flags.site, text.places));
+    ASSIGN_OR_RETURN(spec, CheckJob(text.config));
+  }
   ASSIGN_OR_RETURN(const std::optional<WorkerId> number, NumberOf(flags, spec));
   if (Traits(spec.optimizer.kind).holds_average) {
     return absl::InvalidArgumentError(
@@ -108,6 +115,7 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
   text.config.mutable_task();
   return Setup{.config = std::move(text.config),
                .spec = std::move(spec),
+               .share = share,
                .worker = number,
                .addresses = std::move(addresses),
                .wait_for_servers = flags.wait_for_servers,

@@ -14,6 +14,7 @@
 #include "config/field_flags.h"
 #include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"
+#include "worker/batches/sampler.h"
 #include "worker/process/worker_flags.h"
 #include "worker/trainer/model_output.h"
 
@@ -22,13 +23,15 @@ namespace thinwire {
 struct Setup {
   JobConfig config;
   JobSpec spec;
+  // The share of the examples that the workers of this job have; a site has a part.
+  SiteShare share;
   std::optional<WorkerId> worker;  // nullopt: server 0 chooses the number (--worker auto)
   std::vector<std::string> addresses;
   bool wait_for_servers;
   Credentials credentials;
   BandwidthRates bandwidth;
   std::optional<absl::Duration> delay;  // the value of --delay; nullopt: the job file sets it
-  uint32_t steps_per_event;  // N of --log_events every=N; 1: all
+  uint32_t steps_per_event;             // N of --log_events every=N; 1: all
   std::string state_dir;
   std::optional<ModelOutputOptions> output;
 };

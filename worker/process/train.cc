@@ -19,6 +19,7 @@
 #include "client/client.h"
 #include "client/encode/device.h"
 #include "client/gpu/gpu.h"
+#include "client/options/job_client_options.h"
 #include "client/transport/grpc_transport.h"
 #include "common/base/status_macros.h"
 #include "common/files/crc32c.h"
@@ -30,7 +31,6 @@
 #include "worker/batches/sampler.h"
 #include "worker/datasets/load.h"
 #include "worker/models/factory.h"
-#include "worker/options/client_options.h"
 #include "worker/trainer/loss_check.h"
 #include "worker/trainer/model_file.h"
 
@@ -103,6 +103,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, ExecutorFactory& threa
                    .batch_size = task.batch_size,
                    .batch_count = static_cast<uint32_t>(task.step_passes()),
                    .seed = task.seed,
+                   .share = setup.share,
                    .epochs = task.epochs});
   ClientOptions options =
       MakeClientOptions(setup.spec, {.worker = *setup.worker,

@@ -8,12 +8,16 @@ void AddFlags(CommandFlags command, WorkerFlags& flags) {
       .Environment("THINWIRE_CONFIG")
       .Required();
   command
-      .Add("--worker", flags.worker,
-           "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
-           "processes share one. auto: server 0 chooses a free one, first of those with a folder in "
-           "--state_dir. Default: 0")
+      .Add(
+          "--worker", flags.worker,
+          "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
+          "processes share one. auto: server 0 chooses a free one, first of those with a folder in "
+          "--state_dir. Default: 0")
       .Type("NUMBER|auto")
       .Environment("THINWIRE_WORKER");
+  AddSite(command, flags.site,
+          "--worker is then a number within the site, and --addresses is the address of the "
+          "aggregator");
   AddAddresses(command, flags.connection, ". Required, except with --evaluate");
   AddCredentials(command, flags.connection, "", ", for servers with mutual TLS");
   AddInsecure(command, flags.connection,

@@ -8,12 +8,14 @@
 
 #include "config/command_flags.h"
 #include "config/connection_flags.h"
+#include "config/site_job.h"
 
 namespace thinwire {
 
 struct WorkerFlags {
   std::string config;
   std::string worker = "0";  // a number, or auto
+  SiteFlags site;            // of a worker whose addresses are that of an aggregator
   ConnectionFlags connection;
   bool wait_for_servers = false;
   BandwidthFlags bandwidth;

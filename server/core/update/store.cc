@@ -84,6 +84,13 @@ void Store::Clear() {
   saturated_ = false;
 }
 
+void Store::Replace(const CheckedPayload& payload) {
+  ++version_;
+  if (std::exchange(lent_, false)) TakeBuffer();
+  DecodePayload(payload, masters_);
+  saturated_ = false;
+}
+
 StoreSnapshot Store::Save() {
   lent_ = true;
   return {.version = version_,

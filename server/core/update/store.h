@@ -68,6 +68,9 @@ class Store {
   void ApplyMeasured(Accumulator& accumulator, const SquareSums& sums);
   // Applies one update that sets all masters to 0.
   void Clear();
+  // Applies one update that sets the masters to the values of PAYLOAD. REQUIRES: PAYLOAD contains
+  // value_count values.
+  void Replace(const CheckedPayload& payload);
 
   bool seeded() const { return seeded_; }
   Version version() const { return version_; }

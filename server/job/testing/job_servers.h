@@ -25,6 +25,7 @@
 #include "server/job/make_job.h"
 #include "server/job/testing/direct_peers.h"
 #include "server/job/testing/test_stream.h"
+#include "server/protocols/relay/round_relay.h"
 
 namespace thinwire {
 
@@ -54,6 +55,7 @@ class JobServersTest : public testing::Test {
       ServerSettings settings;
       settings.server = ServerId{s};
       settings.epoch = kEpoch;
+      settings.relay = relay_;
       jobs_.push_back(
           MakeJob(spec, settings, clock_, threads_.executors(), std::move(peers)).value());
     }
@@ -186,6 +188,7 @@ class JobServersTest : public testing::Test {
   Partition partition_ = Partition::Make({{"w", {1}}}, 0, 1).value();
   ManualClock clock_;
   JobThreads threads_{2};
+  RoundRelay* relay_ = nullptr;  // of every server
   uint64_t run_ = 0;
   absl::Mutex mu_;
   std::set<uint32_t> unreachable_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-#include "worker/options/client_options.h"
+#include "client/options/job_client_options.h"
 
 #include <algorithm>
 #include <optional>

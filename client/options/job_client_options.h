@@ -1,7 +1,7 @@
 // Makes the options of a worker's client from the job and from the settings of the worker's
 // process.
-#ifndef THINWIRE_WORKER_OPTIONS_CLIENT_OPTIONS_H_
-#define THINWIRE_WORKER_OPTIONS_CLIENT_OPTIONS_H_
+#ifndef THINWIRE_CLIENT_OPTIONS_JOB_CLIENT_OPTIONS_H_
+#define THINWIRE_CLIENT_OPTIONS_JOB_CLIENT_OPTIONS_H_
 
 #include <cstdint>
 #include <string>
@@ -26,4 +26,4 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_WORKER_OPTIONS_CLIENT_OPTIONS_H_
+#endif  // THINWIRE_CLIENT_OPTIONS_JOB_CLIENT_OPTIONS_H_

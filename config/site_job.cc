@@ -1,0 +1,96 @@
+#include "config/site_job.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/text/problems.h"
+
+namespace thinwire {
+namespace {
+
+using Optimizers = Optimization::Optimizer;
+using Schedules = Optimization::Schedule;
+using Codecs = Compression::Codec;
+
+constexpr uint32_t kMostWorkers = 65536;
+
+// Returns the settings that need every worker in the upper job.
+Problems NotWithSites(const JobConfig& config) {
+  Problems problems;
+  const auto refuse = [&](bool refused, std::string_view field, absl::string_view expected,
+                          const auto& got) {
+    if (!refused) return;
+    problems.Add(field, absl::StrCat("not possible in a job with sites (expected ", expected,
+                                     ", got ", got, ")"));
+  };
+  const Optimization& optimization = config.optimization();
+  refuse(config.task().local_steps() > 1, "local_steps", "1", config.task().local_steps());
+  refuse(optimization.schedule() == Schedules::noise_scale, "schedule", "another", "noise_scale");
+  refuse(optimization.optimizer() == Optimizers::average, "optimizer", "another", "average");
+  refuse(config.compression().push() == Codecs::adaptive, "push", "another", "adaptive");
+  return problems;
+}
+
+}  // namespace
+
+void AddSite(CommandFlags& command, SiteFlags& flags, const std::string& note) {
+  const Flag site =
+      command
+          .Add("--site", flags.site,
+               "The number of the site to which this process belongs: that of its aggregator among "
+               "the workers of the job. " +
+                   note)
+          .Type("NUMBER")
+          .Environment("THINWIRE_SITE");
+  command
+      .Add(
+          "--site_workers", flags.workers,
+          "The number of workers of this site, the same in all its processes. Required with --site")
+      .Type("COUNT")
+      .Between(1u, kMostWorkers)
+      .Needs(site)
+      .Environment("THINWIRE_SITE_WORKERS");
+}
+
+absl::StatusOr<JobConfig> SiteJob(const JobConfig& config, const SiteFlags& flags,
+                                  const FieldPlaces& places) {
+  const Consistency& upper = config.consistency();
+  if (*flags.site >= upper.workers()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--site: out of range (expected below ", upper.workers(),
+                     ", the number of workers of the job, got ", *flags.site, ")"));
+  }
+  if (flags.workers == 0) {
+    return absl::InvalidArgumentError(
+        "--site_workers: missing (expected the number of workers of the site)");
+  }
+  if (const Problems problems = NotWithSites(config); !problems.empty()) {
+    std::vector<std::string> lines;
+    for (const Problem& problem : problems.list()) lines.push_back(LineOf(problem, places));
+    return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
+  }
+  JobConfig job;
+  job.set_name(absl::StrCat(config.name(), "-site-", *flags.site));
+  Consistency& consistency = *job.mutable_consistency();
+  consistency.set_workers(flags.workers);
+  consistency.set_ordered_fold(upper.ordered_fold());
+  consistency.set_lease_seconds(upper.lease_seconds());
+  consistency.set_start_timeout_seconds(upper.start_timeout_seconds());
+  consistency.set_drain_seconds(upper.drain_seconds());
+  job.mutable_compression()->set_shard_size(config.compression().shard_size());
+  if (config.has_task()) *job.mutable_task() = config.task();
+  job.set_silence_seconds(config.silence_seconds());
+  // A log would have to contain the parameters of every round, which the upper job has.
+  if (config.recovery().durability() != Recovery::Durability::none) {
+    *job.mutable_recovery() = config.recovery();
+    job.mutable_recovery()->set_durability(Recovery::Durability::checkpoint);
+    job.mutable_recovery()->clear_keep_log();
+  }
+  return job;
+}
+
+}  // namespace thinwire
