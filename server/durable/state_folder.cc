@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,6 +12,21 @@
 #include "server/durable/message_file.h"
 
 namespace thinwire {
+namespace {
+
+constexpr char kEpochFile[] = "epoch";
+
+// Returns the contents of the file `epoch` of FOLDER; nullopt: there is no such file.
+absl::StatusOr<std::optional<ServerEpoch>> ReadEpoch(Files& files, const std::string& folder) {
+  ServerEpoch epoch;
+  const absl::Status read =
+      ReadMessage(files, absl::StrCat(folder, "/", kEpochFile), "the epoch of a server", epoch);
+  if (absl::IsNotFound(read)) return std::nullopt;
+  RETURN_IF_ERROR(read);
+  return epoch;
+}
+
+}  // namespace
 
 std::string ParentFolder(const std::string& path) {
   std::filesystem::path folder(path);
@@ -39,20 +55,20 @@ absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& roo
   return StateFolder{.path = path, .lock = *std::move(lock)};
 }
 
-absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now) {
-  constexpr char kFile[] = "epoch";
-  ServerEpoch epoch;
-  uint64_t least = 0;
-  const absl::Status read =
-      ReadMessage(files, absl::StrCat(folder, "/", kFile), "the epoch of a server", epoch);
-  if (read.ok()) {
-    least = epoch.epoch() + kEpochDistance;
-  } else if (!absl::IsNotFound(read)) {
-    return read;
-  }
+absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now,
+                                Generation generation) {
+  ASSIGN_OR_RETURN(std::optional<ServerEpoch> stored, ReadEpoch(files, folder));
+  const uint64_t least = stored.has_value() ? stored->epoch() + kEpochDistance : 0;
+  ServerEpoch epoch = std::move(stored).value_or(ServerEpoch());
   epoch.set_epoch(std::max(least, static_cast<uint64_t>(absl::ToUnixNanos(now))));
-  RETURN_IF_ERROR(WriteMessage(files, folder, kFile, epoch));
+  epoch.set_generation(std::max(epoch.generation(), generation.value));
+  RETURN_IF_ERROR(WriteMessage(files, folder, kEpochFile, epoch));
   return Epoch{epoch.epoch()};
+}
+
+absl::StatusOr<Generation> StoredGeneration(Files& files, const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::optional<ServerEpoch> stored, ReadEpoch(files, folder));
+  return Generation{stored.has_value() ? stored->generation() : 0};
 }
 
 }  // namespace thinwire
