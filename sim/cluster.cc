@@ -117,7 +117,12 @@ absl::Status Cluster::StartJob(ServerId id, bool in_place) {
       spec_.recovery.durability == Durability::kCheckpoint && (in_place || !by_round);
   Generation generation;
   if (continues) {
-    ASSIGN_OR_RETURN(generation, GenerationOnDisk(servers_[id.value]->files));
+    const std::shared_ptr<const Checkpoint>& snapshot = servers_[id.value]->snapshot;
+    if (snapshot != nullptr) {
+      generation = snapshot->run.generation;
+    } else {
+      ASSIGN_OR_RETURN(generation, GenerationOnDisk(servers_[id.value]->files));
+    }
   }
   observer_.EndStart(id, continues, generation);
   Server& server = *servers_[id.value];
@@ -142,11 +147,14 @@ absl::Status Cluster::MakeJobOf(ServerId id, bool in_place) {
     // The machine's clock was set forward or back since the last start.
     const absl::Duration jump = absl::Seconds(SeededRandom(~options_.seed + starts_).Below(7200));
     const absl::Time date = kDate + time_.elapsed() + jump;
-    ASSIGN_OR_RETURN(settings.epoch, NextEpoch(server.files, kFolder, date));
+    const Generation generation =
+        server.snapshot == nullptr ? Generation() : server.snapshot->run.generation;
+    ASSIGN_OR_RETURN(settings.epoch, NextEpoch(server.files, kFolder, date, generation));
     settings.durable = DurableOptions{
         .files = &server.files,
         .folder = kFolder,
         .awaits_rollback = !in_place,
+        .snapshot = &server.snapshot,
         .failed = [&server](const absl::Status& failure) { server.failure = failure; },
         .log_failed = [&server](const absl::Status&) { server.log_failed = true; },
         .restart = [&server] { server.restart_wanted = true; }};
@@ -181,6 +189,7 @@ void Cluster::KillServer(ServerId id, bool power_loss) {
   // Nothing that the end of the job does reaches the disk.
   files.Crash();
   EndJob(id);
+  servers_[id.value]->snapshot.reset();
   servers_[id.value]->failure = absl::OkStatus();
   if (power_loss) {
     files.Restart();
@@ -288,6 +297,7 @@ void Cluster::ActForProcesses() {
     if (drained && !stopped) continue;
     EndJob(ServerId{s});
     if (drained) {
+      server.snapshot.reset();
       Trace(absl::StrCat("s", s, " has stopped"));
       server.files.RestartProcess();
       continue;

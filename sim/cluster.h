@@ -118,6 +118,7 @@ class Cluster {
     FaultyFiles files;
     VirtualProcess process;
     std::unique_ptr<Job> job;
+    std::shared_ptr<const Checkpoint> snapshot;  // see DurableOptions
     bool restart_wanted = false;
     bool drained = false;
     bool log_failed = false;

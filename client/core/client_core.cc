@@ -203,7 +203,7 @@ absl::Status ClientCore::RollBackTo(Step first) {
   report_.Count(WorkerCounters::kRollbacksFieldNumber);
   if (first < next_) report_.Count(WorkerCounters::kRepeatedStepsFieldNumber, next_ - first);
   report_.set_outage("");
-  job_news_.ForgetCheckpoint();
+  job_news_.Resume();
   if (tuner_ != nullptr) tuner_->meter().Lost();
   return encoder_->DropBegun();
 }

@@ -114,6 +114,7 @@ absl::Status ResidualRestore::Restore(std::span<const JoinReply> replies, Step f
   RETURN_IF_ERROR(encoder.Restore(std::move(saved)));
   encoder.Keep(next);
   if (folder_ == nullptr) return absl::OkStatus();
+  is_saved_ = start.path == folder_->PathOf(first) && restored_count == 0 && dropped_count_ == 0;
   PublishResiduals();
   return folder_->RemoveAbove(first);
 }

@@ -50,6 +50,8 @@ class ResidualRestore {
   // Returns a text that says whether the last Restore has restored residuals, and why. Empty if the
   // worker has no state folder and no residuals are lost.
   const std::string& text() const { return text_; }
+  // Returns whether all residuals after the last Restore are those in the file of the first step.
+  bool is_saved() const { return is_saved_; }
   // Returns the number of shards whose residuals the last Restore has dropped.
   uint64_t dropped_count() const { return dropped_count_; }
 
@@ -66,6 +68,7 @@ class ResidualRestore {
   std::unique_ptr<WorkerFolder> folder_;
   std::vector<SavedPoint> files_;  // ascending
   std::string text_;
+  bool is_saved_ = false;
   uint64_t dropped_count_ = 0;
 };
 

@@ -28,6 +28,7 @@ absl::Status DealBook::Reset(const JoinReply& reply) {
   RETURN_IF_ERROR(Append(reply.deals(), deals));
   absl::MutexLock lock(&mu_);
   deals_ = std::move(deals);
+  waits_end_ = false;
   dealt_until_ = reply.dealt_until();
   return absl::OkStatus();
 }
@@ -56,9 +57,16 @@ absl::Status DealBook::Add(const HeartbeatReply& reply) {
 }
 
 bool DealBook::Wait(Step step, absl::Duration timeout) const {
-  const auto known = [this, step]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return Knows(step); };
+  const auto ended = [this, step]()
+                         ABSL_SHARED_LOCKS_REQUIRED(mu_) { return waits_end_ || Knows(step); };
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+  mu_.AwaitWithTimeout(absl::Condition(&ended), timeout);
+  return Knows(step);
+}
+
+void DealBook::EndWaits() {
+  absl::MutexLock lock(&mu_);
+  waits_end_ = true;
 }
 
 std::vector<Deal> DealBook::DealsAfter(size_t known) const {

@@ -33,9 +33,11 @@ class DealBook {
   // Adds the contents of the lead's REPLY. Errors: as those of Reset.
   absl::Status Add(const HeartbeatReply& reply);
 
-  // Blocks until all deals that begin at or before STEP are known. Returns false if TIMEOUT passes
-  // first.
+  // Blocks until all deals that begin at or before STEP are known. Returns false if TIMEOUT passes or
+  // EndWaits is called first.
   bool Wait(Step step, absl::Duration timeout) const;
+  // The servers go back to an earlier step: Wait returns at once, until Reset.
+  void EndWaits();
   // Returns the deals with numbers above KNOWN.
   std::vector<Deal> DealsAfter(size_t known) const;
   // States, in later heartbeats to the lead, that EPOCH is the epoch of this worker's current step
@@ -56,6 +58,7 @@ class DealBook {
   mutable absl::Mutex mu_;
   std::vector<Deal> deals_ ABSL_GUARDED_BY(mu_);
   uint64_t dealt_until_ ABSL_GUARDED_BY(mu_) = 0;
+  bool waits_end_ ABSL_GUARDED_BY(mu_) = false;
   bool retired_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not stated
   Step epoch_begin_ ABSL_GUARDED_BY(mu_);

@@ -139,5 +139,17 @@ TEST(DealBookTest, ARetiredWorkerStaysRetired) {
   EXPECT_TRUE(book.retired());
 }
 
+TEST(DealBookTest, NoWaitOutlastsARollback) {
+  DealBook book;
+  JoinReply reply;
+  reply.set_dealt_until(8);
+  ASSERT_TRUE(book.Reset(reply).ok());
+  book.EndWaits();
+  EXPECT_TRUE(book.Wait(Step{7}, absl::InfiniteDuration()));
+  EXPECT_FALSE(book.Wait(Step{8}, absl::InfiniteDuration()));
+  ASSERT_TRUE(book.Reset(reply).ok());
+  EXPECT_FALSE(book.Wait(Step{8}, absl::Milliseconds(1)));
+}
+
 }  // namespace
 }  // namespace thinwire::client

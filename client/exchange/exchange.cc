@@ -64,6 +64,9 @@ void Exchange::Fail(absl::Status failure) {
 void Exchange::OnRollback(Generation generation) {
   if (!stopped_) rollback_ = generation;
   parts_.listener.OnRollback(generation);
+  // The training thread may wait for a heartbeat's reply. It finds the rollback after the wait.
+  parts_.deals.EndWaits();
+  parts_.job_news.EndWaits();
   Stop();
 }
 

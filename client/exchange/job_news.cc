@@ -15,9 +15,21 @@ void JobNews::Add(ServerId server, const HeartbeatReply& reply) {
   if (reply.has_evaluator()) evaluator_ = WorkerId{reply.evaluator()};
 }
 
-void JobNews::ForgetCheckpoint() {
+void JobNews::EndWaits() {
   absl::MutexLock lock(&mu_);
+  waits_end_ = true;
+}
+
+void JobNews::Resume() {
+  absl::MutexLock lock(&mu_);
+  waits_end_ = false;
   checkpoint_step_.reset();
+}
+
+bool JobNews::Await(absl::FunctionRef<bool()> ready, absl::Duration timeout) const {
+  const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return waits_end_ || ready(); };
+  mu_.AwaitWithTimeout(absl::Condition(&ended), timeout);
+  return ready();
 }
 
 std::vector<WorkerId> JobNews::live() const {
@@ -44,7 +56,7 @@ uint64_t JobNews::lead_reply_count() const {
 bool JobNews::WaitForLeadReplies(uint64_t count, absl::Duration timeout) const {
   const auto replied = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return lead_reply_count_ >= count; };
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(&replied), timeout);
+  return Await(replied, timeout);
 }
 
 bool JobNews::WaitUntilAlone(WorkerId worker, uint32_t server_count, absl::Duration timeout) const {
@@ -52,20 +64,20 @@ bool JobNews::WaitUntilAlone(WorkerId worker, uint32_t server_count, absl::Durat
     return live_.size() == server_count && LiveExceptLocked(worker).empty();
   };
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(&alone), timeout);
+  return Await(alone, timeout);
 }
 
 std::optional<WorkerId> JobNews::WaitForEvaluator(absl::Duration timeout) const {
   const auto known = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return evaluator_.has_value(); };
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+  Await(known, timeout);
   return evaluator_;
 }
 
 std::optional<Step> JobNews::WaitForStopStep(absl::Duration timeout) const {
   const auto known = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return stop_step_.has_value(); };
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+  Await(known, timeout);
   return stop_step_;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
@@ -16,13 +17,17 @@
 
 namespace thinwire::client {
 
-// Thread-safe. The functions that wait return after TIMEOUT at the latest.
+// Thread-safe. The functions that wait return after TIMEOUT at the latest, and at once between
+// EndWaits and Resume.
 class JobNews {
  public:
   // Records the news in REPLY of SERVER.
   void Add(ServerId server, const HeartbeatReply& reply);
-  // Forgets the announced checkpoint, after the servers have gone back to an earlier step.
-  void ForgetCheckpoint();
+  // The servers go back to an earlier step. Until the worker has joined them again, nothing is worth a
+  // wait.
+  void EndWaits();
+  // The worker has joined them again. Forgets the announced checkpoint.
+  void Resume();
 
   // Returns the live workers that server 0 has reported last, ascending. Only server 0 knows all
   // live workers.
@@ -46,10 +51,14 @@ class JobNews {
   std::optional<Step> WaitForStopStep(absl::Duration timeout) const;
 
  private:
+  // Blocks until READY(). Returns whether it is.
+  bool Await(absl::FunctionRef<bool()> ready, absl::Duration timeout) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<WorkerId> LiveExceptLocked(WorkerId worker) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
   std::map<ServerId, std::vector<WorkerId>> live_ ABSL_GUARDED_BY(mu_);  // by reporting server
+  bool waits_end_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t lead_reply_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<WorkerId> evaluator_ ABSL_GUARDED_BY(mu_);
   std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);

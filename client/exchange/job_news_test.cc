@@ -60,8 +60,20 @@ TEST(JobNewsTest, AReplyWithoutNewsChangesNothing) {
   EXPECT_EQ(news.WaitForEvaluator(absl::ZeroDuration()), WorkerId{3});
   EXPECT_EQ(news.WaitForStopStep(absl::ZeroDuration()), Step{7});
   EXPECT_EQ(news.checkpoint_step(), Step{5});
-  news.ForgetCheckpoint();
+  news.Resume();
   EXPECT_EQ(news.checkpoint_step(), std::nullopt);
+}
+
+TEST(JobNewsTest, NoWaitOutlastsARollback) {
+  JobNews news;
+  news.EndWaits();
+  EXPECT_EQ(news.WaitForEvaluator(absl::InfiniteDuration()), std::nullopt);
+  EXPECT_EQ(news.WaitForStopStep(absl::InfiniteDuration()), std::nullopt);
+  EXPECT_FALSE(news.WaitForLeadReplies(1, absl::InfiniteDuration()));
+  EXPECT_FALSE(news.WaitUntilAlone(WorkerId{0}, 1, absl::InfiniteDuration()));
+  news.Resume();
+  news.Add(ServerId{0}, HeartbeatReply());
+  EXPECT_TRUE(news.WaitForLeadReplies(1, absl::InfiniteDuration()));
 }
 
 }  // namespace

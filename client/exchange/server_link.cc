@@ -224,6 +224,7 @@ void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
     // The server was started again, or another process has taken this worker's number. The reply to
     // a new heartbeat distinguishes the two cases.
     unconfirmed_since_ = parts_.loop->Now();
+    heartbeats_.SendNow();
   } else if (!IsRetryable(status)) {
     observer_.OnFailure(WithServerName(parts_.transport, server_, status));
     return;
@@ -235,9 +236,10 @@ void ServerLink::LoseStream(const absl::Status& status) {
   if (has_stream()) {
     parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
     if (const auto more = loss_lines_.Next(parts_.loop->Now())) {
-      LOG(WARNING) << parts_.transport.NameOf(server_)
-                   << ": the connection was lost and is opened again: " << status.message()
-                   << *more;
+      // The returns of adaptive precision end the streams.
+      LOG_AT_LEVEL(parts_.options.arms.empty() ? google::GLOG_WARNING : google::GLOG_INFO)
+          << parts_.transport.NameOf(server_)
+          << ": the connection was lost and is opened again: " << status.message() << *more;
     }
   }
   ++serial_;

@@ -45,7 +45,8 @@ absl::Status CoreThread::Init() {
 
 absl::Status CoreThread::WaitUntil(absl::FunctionRef<bool(absl::Duration)> ready,
                                    absl::string_view about, absl::FunctionRef<void()> between) {
-  // A failure and Stop do not end the wait for a heartbeat, so each wait is short.
+  // Failures other than a rollback, and Stop, do not end the wait for a heartbeat, so each wait is
+  // short.
   absl::Duration timeout;
   while (!ready(timeout)) {
     RETURN_IF_ERROR(progress.failure());

@@ -67,6 +67,8 @@ bool StateSaver::IsDue() const {
 
 const WorkerFolder* StateSaver::folder() const { return thread_.core->restored().folder(); }
 
+bool StateSaver::is_saved() const { return thread_.core->restored().is_saved(); }
+
 const std::string& StateSaver::restored() const { return thread_.core->restored().text(); }
 
 absl::StatusOr<std::vector<ShardResidualsView>> StateSaver::CurrentResiduals() {

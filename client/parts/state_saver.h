@@ -51,6 +51,9 @@ class StateSaver {
   bool IsDue() const;
   // Returns the state folder; null before Join and without a state folder.
   const WorkerFolder* folder() const;
+  // Returns whether the last Join has restored all residuals from the file of the next step, so that
+  // Save would write them again.
+  bool is_saved() const;
   // Returns a text that says whether the last Join restored saved residuals, and why. The text is
   // empty if the worker has no state folder and no residuals are lost.
   const std::string& restored() const;

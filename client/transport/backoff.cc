@@ -5,7 +5,7 @@
 namespace thinwire::client {
 namespace {
 
-constexpr absl::Duration kFirst = absl::Milliseconds(100);
+constexpr absl::Duration kFirst = absl::Milliseconds(20);
 constexpr absl::Duration kLongest = absl::Seconds(5);
 
 }  // namespace

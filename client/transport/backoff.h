@@ -1,6 +1,6 @@
 // Backoff: the waits between a worker's attempts to reach a server.
 //
-//   wait before retry k = random(0, 1) * min(100 ms * 2^k, 5 s),   k = 0, 1, ...
+//   wait before retry k = random(0, 1) * min(20 ms * 2^k, 5 s),   k = 0, 1, ...
 //
 // The random numbers depend on the worker and on the server. Workers that lose a server at the same
 // time therefore return at different times.

@@ -12,7 +12,7 @@ namespace thinwire {
 
 // Returns an upper bound of the memory that a shard keeps between events, in bytes. It includes the
 // newest encoded parameters, which all readers share, and, if options.checkpointed is set, one
-// snapshot that is being written. It includes no received payloads.
+// snapshot that is being written or kept. It includes no received payloads.
 uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer);
 
 }  // namespace thinwire

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -19,6 +20,17 @@ namespace thinwire {
 namespace {
 
 constexpr char kRelayedFile[] = "relayed";
+constexpr char kEpochFile[] = "epoch";
+
+// Returns the contents of the file `epoch` of FOLDER; nullopt: there is no such file.
+absl::StatusOr<std::optional<ServerEpoch>> ReadEpoch(Files& files, const std::string& folder) {
+  ServerEpoch epoch;
+  const absl::Status read =
+      ReadMessage(files, absl::StrCat(folder, "/", kEpochFile), "the epoch of a server", epoch);
+  if (absl::IsNotFound(read)) return std::nullopt;
+  RETURN_IF_ERROR(read);
+  return epoch;
+}
 
 }  // namespace
 
@@ -62,19 +74,14 @@ absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& roo
   return StateFolder{.path = path, .lock = *std::move(lock)};
 }
 
-absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now) {
-  constexpr char kFile[] = "epoch";
-  ServerEpoch epoch;
-  uint64_t least = 0;
-  const absl::Status read =
-      ReadMessage(files, absl::StrCat(folder, "/", kFile), "the epoch of a server", epoch);
-  if (read.ok()) {
-    least = epoch.epoch() + kEpochDistance;
-  } else if (!absl::IsNotFound(read)) {
-    return read;
-  }
+absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now,
+                                Generation generation) {
+  ASSIGN_OR_RETURN(std::optional<ServerEpoch> stored, ReadEpoch(files, folder));
+  const uint64_t least = stored.has_value() ? stored->epoch() + kEpochDistance : 0;
+  ServerEpoch epoch = std::move(stored).value_or(ServerEpoch());
   epoch.set_epoch(std::max(least, static_cast<uint64_t>(absl::ToUnixNanos(now))));
-  RETURN_IF_ERROR(WriteMessage(files, folder, kFile, epoch));
+  epoch.set_generation(std::max(epoch.generation(), generation.value));
+  RETURN_IF_ERROR(WriteMessage(files, folder, kEpochFile, epoch));
   return Epoch{epoch.epoch()};
 }
 
@@ -97,6 +104,11 @@ absl::StatusOr<Step> ReadRelayed(Files& files, const std::string& folder) {
     return next;
   }
   return absl::DataLossError(absl::StrCat(path, ": damaged (expected \"step N\")"));
+}
+
+absl::StatusOr<Generation> StoredGeneration(Files& files, const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::optional<ServerEpoch> stored, ReadEpoch(files, folder));
+  return Generation{stored.has_value() ? stored->generation() : 0};
 }
 
 }  // namespace thinwire

@@ -32,9 +32,14 @@ absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& roo
 
 // Returns the epoch of a new process, or of a job that begins anew in this process, and stores it in
 // the file `epoch` of the server's FOLDER. It is NOW in nanoseconds, but at least kEpochDistance
-// above the epoch stored before, also if the clock was set back. Errors: those of the file system;
-// DataLoss if the file is damaged.
-absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now);
+// above the epoch stored before, also if the clock was set back. GENERATION: the job begins from a
+// snapshot in memory under this generation, which is stored with the epoch; 0: it does not. Errors:
+// those of the file system; DataLoss if the file is damaged.
+absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::Time now,
+                                Generation generation = Generation());
+// Returns the newest generation that a call of NextEpoch has stored in FOLDER; 0: none. Errors: as
+// those of NextEpoch.
+absl::StatusOr<Generation> StoredGeneration(Files& files, const std::string& folder);
 
 // The file `relayed` of the FOLDER of an aggregator (docs/sites.md): the servers of the upper job have
 // the rounds before NEXT. ReadRelayed returns 0 without a file. Errors: those of the file system;

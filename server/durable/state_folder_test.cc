@@ -75,5 +75,21 @@ TEST(StateFolderTest, ADamagedRelayedStepIsReported) {
             "/disk/relayed: damaged (expected \"step N\")");
 }
 
+TEST(StateFolderTest, TheGenerationOfAReturnInMemorySurvivesACrash) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder("/state").ok());
+  ASSERT_TRUE(files.SyncFolder("/").ok());
+  const absl::Time now = absl::FromUnixSeconds(1'000'000);
+  EXPECT_EQ(StoredGeneration(files, "/state").value(), Generation{0});
+  ASSERT_TRUE(NextEpoch(files, "/state", now).ok());
+  EXPECT_EQ(StoredGeneration(files, "/state").value(), Generation{0});
+  ASSERT_TRUE(NextEpoch(files, "/state", now, Generation{3}).ok());
+  // A process that is started again does not know it.
+  files.Crash();
+  files.Restart();
+  ASSERT_TRUE(NextEpoch(files, "/state", now).ok());
+  EXPECT_EQ(StoredGeneration(files, "/state").value(), Generation{3});
+}
+
 }  // namespace
 }  // namespace thinwire

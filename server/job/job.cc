@@ -16,6 +16,7 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kWaitNoticeInterval = absl::Seconds(2);
+constexpr absl::Duration kHastenedTick = absl::Milliseconds(10);
 
 Departure DepartureOf(const LeaveRequest& request) {
   return {.finished = request.finished(),
@@ -241,11 +242,21 @@ void Job::StartTicking(absl::Duration every) {
 void Job::HandleTick() {
   const absl::Time now = clock_.Now();
   if (!state_.stopping) checkpoints_.Tick(now);
+  HastenTick();
   if (!checkpoints_.CheckAgreed().ok()) return protocols_.members->Suspend(now);
   for (const auto& protocol : protocols_.all) protocol->Tick(now);
   if (!model_.has_model() || now - last_wait_notices_ < kWaitNoticeInterval) return;
   last_wait_notices_ = now;
   model_.Get()->SendWaitNotices();
+}
+
+void Job::HastenTick() {
+  if (hastens_tick_ || state_.stopping || !checkpoints_.delays_workers()) return;
+  hastens_tick_ = true;
+  control_.PostAt(control_.Now() + kHastenedTick, [this] {
+    hastens_tick_ = false;
+    HandleTick();
+  });
 }
 
 void Job::Stop(std::function<void()> done) {

@@ -179,6 +179,8 @@ class Job {
   void Handle(const LeaveRequest& request, const Done<LeaveReply>& done);
   void Handle(const StatusRequest& request, const Done<StatusReply>& done);
   void HandleTick();
+  // Calls HandleTick soon if workers wait until the servers have agreed.
+  void HastenTick();
   void HandleStop(std::function<void()> done);
 
   // Renews the lease of a worker's process, from which a message has arrived.
@@ -202,6 +204,7 @@ class Job {
   // Only the control thread uses the members below, except control_.
   JobState state_;
   absl::Time last_wait_notices_;
+  bool hastens_tick_ = false;  // a call of HastenTick is pending
   ControlExecutor control_;
   StoredState stored_;
   JobCheckpoints checkpoints_;

@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
     options.durable->retention = spec.recovery.retention;
     options.durable->tracer = settings.tracer;
     options.durable->failure_interval = spec.recovery.failure_interval;
+    if (!spec.push.adaptive.has_value()) options.durable->snapshot = nullptr;
     ASSIGN_OR_RETURN(options.generation, BeginGeneration(*options.durable, spec.rule.fold));
   }
   auto job = std::make_unique<Job>(std::move(options), clock, executors, std::move(peers));

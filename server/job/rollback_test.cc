@@ -99,6 +99,61 @@ TEST_F(RollbackTest, AKilledLeadSendsAllServersBack) {
   Train(step + 2);
 }
 
+// Servers that keep the newest checkpoint in memory, as with push: adaptive.
+class ReturnInMemoryTest : public RollbackTest {
+ protected:
+  ReturnInMemoryTest() { keeps_snapshots_ = true; }
+
+  // Trains beyond a checkpoint and returns to it twice, without the disks. Returns its step.
+  uint64_t ReturnTwice() {
+    StartServers();
+    Begin();
+    const uint64_t step = TrainToCheckpoint();
+    for (const auto& server : servers_) server->is_disk_held = true;
+    for (uint64_t generation = 2; generation <= 3; ++generation) {
+      Train(step + 3);
+      const std::string lost = Masters();
+      EXPECT_TRUE(Restore(step).ok());
+      AwaitGeneration(generation);
+      EXPECT_EQ(Masters(), masters_[step]);
+      Resume(step);
+      EXPECT_EQ(w0_.generation, generation);
+      Train(step + 3);
+      EXPECT_EQ(Masters(), lost) << "the repeated steps have the same bits";
+    }
+    for (const auto& server : servers_) server->is_disk_held = false;
+    return step;
+  }
+  void KillAfterReturns(uint32_t killed) {
+    const uint64_t step = ReturnTwice();
+    Kill(killed);
+    ASSERT_TRUE(StartServer(killed).ok());
+    AwaitGeneration(4);
+    EXPECT_EQ(Masters(), masters_[step]);
+    Resume(step);
+    Train(step + 3);
+  }
+};
+
+TEST_F(ReturnInMemoryTest, ServersReturnWithoutFiles) {
+  const uint64_t step = ReturnTwice();
+  // A later checkpoint replaces the snapshot; an earlier one is on disk only.
+  const uint64_t later = TrainToCheckpoint();
+  Train(later + 2);
+  ASSERT_TRUE(Restore(later).ok());
+  AwaitGeneration(4);
+  EXPECT_EQ(Masters(), masters_[later]);
+  ASSERT_TRUE(Restore(step).ok());
+  AwaitGeneration(5);
+  EXPECT_EQ(Masters(), masters_[step]);
+}
+
+TEST_F(ReturnInMemoryTest, AServerThatIsKilledAfterwardsTakesAllBackToTheCheckpoint) {
+  KillAfterReturns(1);
+}
+
+TEST_F(ReturnInMemoryTest, ALeadThatIsKilledAfterwardsKnowsTheGeneration) { KillAfterReturns(0); }
+
 // The rounds after the rollback are summed anew, also those that waited for their norm before it.
 TEST_F(RollbackTest, ClippedRoundsGoBack) {
   clip_norm_ = 10;
@@ -446,7 +501,7 @@ TEST(RollbackFilesTest, Promise5ACrashAtEveryFileOperationOfARollbackLeavesAPlan
         ASSERT_TRUE(servers[0].has_value() && servers[1].has_value());
         // A server that has gone back no longer waits.
         if (order_count > 0 && servers[0]->generation == servers[1]->generation) break;
-        const auto plan = PlanRollback(servers);
+        const auto plan = PlanRollback(servers, /*settled=*/false);
         ASSERT_TRUE(plan.ok()) << plan.status();
         ASSERT_TRUE(plan->has_value());
         EXPECT_EQ((*plan)->step, Step{8}) << "operation " << operation;

@@ -103,6 +103,9 @@ class ServerProcess {
  private:
   // Makes the job and serves it until a request. Returns whether it must be made anew.
   absl::StatusOr<bool> ServeOnce(bool first);
+  // Waits up to GRACE for the current calls of the listener. Unless RESTART and all have ended, stops
+  // the listener.
+  void EndCalls(bool restart, absl::Duration grace);
   // Makes the job, which recovers its state. RELAY: see JobOptions.
   absl::StatusOr<std::unique_ptr<Job>> MakeOnce(RoundRelay* relay);
   // Returns the relay of the aggregator, which asks the job that *JOB points to then.
@@ -128,8 +131,10 @@ class ServerProcess {
   PosixFiles files_;
   std::optional<StateFolder> folder_;
   std::optional<DurableOptions> durable_;
+  std::shared_ptr<const Checkpoint> snapshot_;  // see DurableOptions
   uint64_t memory_budget_ = 0;
-  std::string address_;  // the one to listen on; after the first start with its port
+  std::string address_;                 // the one to listen on; after the first start with its port
+  std::unique_ptr<Listener> listener_;  // null: the next job needs a new one
   std::optional<Watchdog> watchdog_;
 };
 
@@ -153,6 +158,7 @@ absl::Status ServerProcess::Open() {
     durable_ = {
         .files = &files_,
         .folder = folder_->path,
+        .snapshot = &snapshot_,
         .failed =
             [this](const absl::Status& failure) { requests_.Fail(failure, ExitCodeOf(failure)); },
         .log_failed =
@@ -185,9 +191,14 @@ absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
     job.reset();
   };
   ASSIGN_OR_RETURN(job, MakeOnce(relay.get()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Listener> listener, StartListener(*job, first));
-  address_ = listener->address();
+  if (listener_ != nullptr) {
+    listener_->Resume(*job);
+  } else {
+    ASSIGN_OR_RETURN(listener_, StartListener(*job, first));
+  }
+  address_ = listener_->address();
   job->StartTicking(std::min(absl::Milliseconds(100), setup_.spec.lease / 10));
+  job->Tick([] {});  // now: the workers wait for a lead that goes back
   LOG(INFO) << "server " << setup_.server.value << " of " << setup_.spec.server_count << ", epoch "
             << job->epoch() << ", job " << setup_.spec;
   RemoteStatuses remotes;
@@ -200,7 +211,11 @@ absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
   watchdog_.emplace([&job](Watchdog::Alive alive) { job->Tick(std::move(alive)); });
 
   const bool restart = requests_.WaitForRestart();
-  listener->SetNotServing();
+  if (restart) {
+    listener_->Suspend();  // before the job ends its streams, which the workers open again at once
+  } else {
+    listener_->SetNotServing();
+  }
   // Until the job is made anew, no control thread can answer.
   watchdog_.emplace([](const Watchdog::Alive& alive) { alive(); });
   if (!restart) sd_notify(/*unset_environment=*/0, "STOPPING=1");
@@ -213,14 +228,19 @@ absl::StatusOr<bool> ServerProcess::ServeOnce(bool first) {
   absl::Notification stopped;
   job->Stop([&stopped] { stopped.Notify(); });
   stopped.WaitForNotification();
-  const absl::Duration grace = restart ? kRestartGrace : kStopGrace;
-  limit.emplace(grace + kCallLimit, [&listener] { return listener->OpenCalls(); });
-  listener->Stop(grace);
+  EndCalls(restart, restart ? kRestartGrace : kStopGrace);
   limit.emplace(kDiskLimit, [] { return "the last checkpoint"; });
   LOG(INFO) << (restart ? "restarting in place after a rollback" : "stopped");
   // The state on disk is now the one that the lead has chosen.
   if (restart) durable_->awaits_rollback = false;
   return restart;
+}
+
+void ServerProcess::EndCalls(bool restart, absl::Duration grace) {
+  if (restart && listener_->AwaitCalls(grace)) return;
+  const StopLimit limit(grace + kCallLimit, [this] { return listener_->OpenCalls(); });
+  listener_->Stop(restart ? absl::ZeroDuration() : grace);
+  listener_.reset();
 }
 
 std::unique_ptr<SiteRelay> ServerProcess::MakeRelay(const std::unique_ptr<Job>* job) {
@@ -267,7 +287,8 @@ absl::StatusOr<std::unique_ptr<Job>> ServerProcess::MakeOnce(RoundRelay* relay) 
   Epoch epoch{static_cast<uint64_t>(absl::ToUnixNanos(unix_clock_.Now()))};
   Step relayed_until;
   if (durable_.has_value()) {
-    ASSIGN_OR_RETURN(epoch, NextEpoch(files_, folder_->path, unix_clock_.Now()));
+    const Generation generation = snapshot_ == nullptr ? Generation() : snapshot_->run.generation;
+    ASSIGN_OR_RETURN(epoch, NextEpoch(files_, folder_->path, unix_clock_.Now(), generation));
     if (relay != nullptr) {
       ASSIGN_OR_RETURN(relayed_until, ReadRelayed(files_, folder_->path));
     }

@@ -27,13 +27,13 @@ struct Listener::Services {
   Services(Job& job, const Credentials& credentials, const Bandwidth& limited)
       : bandwidth(limited),
         access(credentials),
-        limits(job.worker_count()),
-        control(job, limits, access, limited.up),
-        data(job, limits, access, limited) {}
+        served(job),
+        control(served, access, limited.up),
+        data(served, access, limited) {}
 
   const Bandwidth bandwidth;
   const CallAccess access;
-  CallLimits limits;
+  ServedJob served;
   ControlService control;
   DataService data;
 };
@@ -106,7 +106,15 @@ void Listener::SetNotServing() {
   }
 }
 
-std::string Listener::OpenCalls() const { return services_->limits.Count(); }
+void Listener::Suspend() { services_->served.Suspend(); }
+
+bool Listener::AwaitCalls(absl::Duration grace) {
+  return services_->served.limits().AwaitNone(absl::Now() + grace);
+}
+
+void Listener::Resume(Job& job) { services_->served.Resume(job); }
+
+std::string Listener::OpenCalls() const { return services_->served.limits().Count(); }
 
 void Listener::Stop(absl::Duration grace) {
   if (server_ == nullptr) return;

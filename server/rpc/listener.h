@@ -37,7 +37,8 @@ inline constexpr absl::Duration kMaxConnectionAge = absl::Minutes(5);
 
 class Listener {
  public:
-  // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener. With
+  // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener, or the
+  // return of AwaitCalls with true. With
   // mutual TLS, CREDENTIALS also name the job whose peers have access (server/rpc/access.h). The
   // messages of streams and the chunks of Masters keep the rates of BANDWIDTH; other calls are
   // neither counted nor delayed, so a heartbeat never waits. Errors: Unavailable if the server
@@ -54,6 +55,12 @@ class Listener {
 
   // Makes the health service answer NOT_SERVING from now on, and say so to its watchers.
   void SetNotServing();
+  // The job is made anew, on the same port and connections. Suspend refuses new calls with Unavailable.
+  // AwaitCalls then waits up to GRACE for the current ones, which the job ends, and returns whether
+  // all have ended. Resume serves JOB; the numbers of its workers must be those of the first job.
+  void Suspend();
+  bool AwaitCalls(absl::Duration grace);
+  void Resume(Job& job);
   // Returns the numbers of open calls, for a message.
   std::string OpenCalls() const;
   // Calls SetNotServing(), lifts the limit of the bytes that are sent, accepts no more calls, waits

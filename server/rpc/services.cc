@@ -194,23 +194,52 @@ ControlService::Reactor* ControlService::Pass(Context* context, const Request* r
   if (const absl::Status allowed = access_.Check(*context, MethodOf<Request>()); !allowed.ok()) {
     return Refuse(context, allowed);
   }
+  const auto call = job_.Begin(&CallLimits::others);
+  if (!call.ok()) return Refuse(context, call.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Call(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  call->job->Call(*request, FinishWith(reactor, reply, call->token));
   return reactor;
 }
 
-std::string CallLimit::Count() const { return absl::StrCat(open_count_->load(), " ", kind_); }
+std::string CallLimit::Count() const {
+  absl::MutexLock lock(&open_->mu);
+  return absl::StrCat(open_->count, " ", kind_);
+}
 
 absl::StatusOr<std::shared_ptr<const void>> CallLimit::Open() {
-  const bool allowed = open_count_->fetch_add(1) < most_;
-  Token token(open_count_.get(), [count = open_count_](const void*) { --*count; });
-  if (allowed) return token;
-  return absl::ResourceExhaustedError(
-      absl::StrCat("server: too many open ", kind_, " (expected at most ", most_, ")"));
+  absl::MutexLock lock(&open_->mu);
+  if (open_->count >= most_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("server: too many open ", kind_, " (expected at most ", most_, ")"));
+  }
+  ++open_->count;
+  return Token(open_.get(), [open = open_](const void*) {
+    absl::MutexLock lock(&open->mu);
+    --open->count;
+  });
+}
+
+bool CallLimit::AwaitNone(absl::Time deadline) const {
+  const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(open_->mu) { return open_->count == 0; };
+  absl::MutexLock lock(&open_->mu);
+  return open_->mu.AwaitWithDeadline(absl::Condition(&none), deadline);
 }
 
 std::string CallLimits::Count() const {
   return absl::StrJoin({streams.Count(), joins.Count(), reports.Count(), others.Count()}, ", ");
+}
+
+bool CallLimits::AwaitNone(absl::Time deadline) const {
+  return streams.AwaitNone(deadline) && joins.AwaitNone(deadline) && reports.AwaitNone(deadline) &&
+         others.AwaitNone(deadline);
+}
+
+absl::StatusOr<ServedJob::Call> ServedJob::Begin(CallLimit CallLimits::*kind) {
+  // Before the job is read, so that Suspend and then AwaitNone find every call.
+  ASSIGN_OR_RETURN(Token token, (limits_.*kind).Open());
+  Job* const job = job_;
+  if (job == nullptr) return absl::UnavailableError("this server goes back to an earlier step");
+  return Call{job, std::move(token)};
 }
 
 ControlService::Reactor* ControlService::Join(Context* context, const grpc::ByteBuffer* request,
@@ -219,8 +248,8 @@ ControlService::Reactor* ControlService::Join(Context* context, const grpc::Byte
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
-  const auto open = limits_.joins.Open();
-  if (!open.ok()) return Refuse(context, open.status());
+  const auto call = job_.Begin(&CallLimits::joins);
+  if (!call.ok()) return Refuse(context, call.status());
   // Reading consumes a buffer, so each pass has a buffer of its own, which shares the bytes.
   grpc::ByteBuffer unparsed = *request;
   grpc::ProtoBufferReader reader(&unparsed);
@@ -239,13 +268,14 @@ ControlService::Reactor* ControlService::Join(Context* context, const grpc::Byte
     return Refuse(context, allowed);
   }
   // The job calls this function once it knows that the caller belongs to its run.
-  const auto may_rejoin = [this, proof, worker, incarnation = Incarnation{parsed.incarnation()}] {
-    return CheckProcess(proof, job_.tokens(), worker, incarnation);
+  const auto may_rejoin = [&job = *call->job, proof, worker,
+                           incarnation = Incarnation{parsed.incarnation()}] {
+    return CheckProcess(proof, job.tokens(), worker, incarnation);
   };
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Join(
+  call->job->Join(
       std::move(parsed), [context] { return context->IsCancelled(); },
-      AnswerOrUnavailable<JoinReply>(*open,
+      AnswerOrUnavailable<JoinReply>(call->token,
                                      [reactor, reply](const absl::StatusOr<JoinReply>& answer) {
                                        if (!answer.ok())
                                          return reactor->Finish(ToGrpc(answer.status()));
@@ -265,23 +295,26 @@ ControlService::Reactor* ControlService::Heartbeat(Context* context,
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
+  const auto call = job_.Begin(&CallLimits::others);
+  if (!call.ok()) return Refuse(context, call.status());
+  Job& job = *call->job;
   // A heartbeat with another epoch needs no token: it changes nothing, and its reply tells a worker
   // to join again.
-  const bool current = request->epoch() == job_.epoch().value;
+  const bool current = request->epoch() == job.epoch().value;
   const absl::Status allowed = current
-                                   ? CheckCaller(*context, job_, *request)
+                                   ? CheckCaller(*context, job, *request)
                                    : CheckWorker(ProofOf(*context), WorkerId{request->worker()});
   if (!allowed.ok()) return Refuse(context, allowed);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const WorkerProof proof = ProofOf(*context);
   const bool renews = current && proof.needs_token && WorkerTokens::EndsSoon(proof.token);
   // The outer callback may be destroyed uncalled, and ANSWER then ends the call.
-  job_.Call(*request, [this, answer = FinishWith(reactor, reply, *limits_.others.Open()), renews,
-                       worker = WorkerId{request->worker()},
-                       incarnation = Incarnation{request->incarnation()}](
-                          absl::StatusOr<HeartbeatReply> heartbeat) {
+  job.Call(*request, [&job, answer = FinishWith(reactor, reply, call->token), renews,
+                      worker = WorkerId{request->worker()},
+                      incarnation = Incarnation{request->incarnation()}](
+                         absl::StatusOr<HeartbeatReply> heartbeat) {
     if (renews && heartbeat.ok() && !heartbeat->fenced()) {
-      heartbeat->set_token(job_.tokens().Of(worker, incarnation));
+      heartbeat->set_token(job.tokens().Of(worker, incarnation));
     }
     answer(std::move(heartbeat));
   });
@@ -294,11 +327,13 @@ ControlService::Reactor* ControlService::Leave(Context* context, const LeaveRequ
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
-  if (const absl::Status allowed = CheckCaller(*context, job_, *request); !allowed.ok()) {
+  const auto call = job_.Begin(&CallLimits::others);
+  if (!call.ok()) return Refuse(context, call.status());
+  if (const absl::Status allowed = CheckCaller(*context, *call->job, *request); !allowed.ok()) {
     return Refuse(context, allowed);
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Call(*request, FinishWith(reactor, reply, *limits_.others.Open()));
+  call->job->Call(*request, FinishWith(reactor, reply, call->token));
   return reactor;
 }
 
@@ -308,10 +343,10 @@ ControlService::Reactor* ControlService::Status(Context* context, const StatusRe
       !allowed.ok()) {
     return Refuse(context, allowed);
   }
-  const auto open = limits_.reports.Open();
-  if (!open.ok()) return Refuse(context, open.status());
+  const auto call = job_.Begin(&CallLimits::reports);
+  if (!call.ok()) return Refuse(context, call.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Call(*request, FinishWith(reactor, reply, *open));
+  call->job->Call(*request, FinishWith(reactor, reply, call->token));
   return reactor;
 }
 
@@ -322,9 +357,9 @@ grpc::ServerWriteReactor<MastersChunk>* ControlService::Masters(
       !allowed.ok()) {
     return new Refused(allowed);
   }
-  auto open = limits_.reports.Open();
-  if (!open.ok()) return new Refused(open.status());
-  return new MastersCall(job_, *request, *std::move(open), uplink_);
+  const auto call = job_.Begin(&CallLimits::reports);
+  if (!call.ok()) return new Refused(call.status());
+  return new MastersCall(*call->job, *request, call->token, uplink_);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchange(
@@ -334,9 +369,9 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchan
       !allowed.ok()) {
     return new Refused(allowed);
   }
-  auto open = limits_.streams.Open();
-  if (!open.ok()) return new Refused(open.status());
-  return new ExchangeCall(job_, *std::move(open), bandwidth_, ProofOf(*context),
+  const auto call = job_.Begin(&CallLimits::streams);
+  if (!call.ok()) return new Refused(call.status());
+  return new ExchangeCall(*call->job, call->token, bandwidth_, ProofOf(*context),
                           access_.CertificateCheck(*context));
 }
 

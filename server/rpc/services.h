@@ -14,7 +14,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/time/bandwidth_limit.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/control_rpc.h"
@@ -24,7 +27,7 @@
 
 namespace thinwire {
 
-// Limits the number of open calls of one kind.
+// Limits the number of open calls of one kind, and waits for their end.
 class CallLimit {
  public:
   // KIND is the plural for messages: "Exchange streams".
@@ -35,13 +38,19 @@ class CallLimit {
   absl::StatusOr<std::shared_ptr<const void>> Open();
   // Returns the number and the kind of the open calls: "3 Exchange streams".
   std::string Count() const;
+  // Blocks until no call is open, or until DEADLINE. Returns whether none is open.
+  bool AwaitNone(absl::Time deadline) const;
 
  private:
+  struct OpenCalls {
+    absl::Mutex mu;
+    uint32_t count ABSL_GUARDED_BY(mu) = 0;
+  };
+
   const std::string kind_;
   const uint32_t most_;
   // Every token shares ownership, because a job may release tokens after the services are gone.
-  const std::shared_ptr<std::atomic<uint32_t>> open_count_ =
-      std::make_shared<std::atomic<uint32_t>>(0);
+  const std::shared_ptr<OpenCalls> open_ = std::make_shared<OpenCalls>();
 };
 
 // The limits of a server for a job with WORKER_COUNT workers. A worker has one stream or one Join
@@ -57,6 +66,35 @@ struct CallLimits {
 
   // Returns the numbers of open calls, for a message.
   std::string Count() const;
+  // Blocks until no call is open, or until DEADLINE. Returns whether none is open.
+  bool AwaitNone(absl::Time deadline) const;
+};
+
+// The job to which the services pass their calls. A server that goes back to a snapshot or a
+// checkpoint makes its job anew, and keeps its port and its connections.
+class ServedJob {
+ public:
+  // A call of the job, which exists until the token is released.
+  struct Call {
+    Job* job = nullptr;
+    std::shared_ptr<const void> token;
+  };
+
+  // JOB must outlive every call, or the return of Suspend.
+  explicit ServedJob(Job& job) : limits_(job.worker_count()), job_(&job) {}
+
+  const CallLimits& limits() const { return limits_; }
+  // Begins a call of the kind LIMIT, a member of limits(). Errors: ResourceExhausted if too many calls
+  // are open; Unavailable while there is no job.
+  absl::StatusOr<Call> Begin(CallLimit CallLimits::*kind);
+  // Begin fails from now on.
+  void Suspend() { job_ = nullptr; }
+  // Passes later calls to JOB. REQUIRES: no call of the last job is open.
+  void Resume(Job& job) { job_ = &job; }
+
+ private:
+  CallLimits limits_;
+  std::atomic<Job*> job_;
 };
 
 // Serves the calls of control.proto. Join receives raw bytes, so that bytes which are not a
@@ -66,11 +104,10 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
-  // JOB, LIMITS and ACCESS must outlive every call. The chunks of Masters keep the rate of UPLINK;
-  // null: no limit.
-  ControlService(Job& job, CallLimits& limits, const CallAccess& access,
-                 std::shared_ptr<BandwidthLimit> uplink)
-      : job_(job), limits_(limits), access_(access), uplink_(std::move(uplink)) {}
+  // JOB and ACCESS must outlive every call. The chunks of Masters keep the rate of UPLINK; null: no
+  // limit.
+  ControlService(ServedJob& job, const CallAccess& access, std::shared_ptr<BandwidthLimit> uplink)
+      : job_(job), access_(access), uplink_(std::move(uplink)) {}
 
   Reactor* Join(Context* context, const grpc::ByteBuffer* request,
                 grpc::ByteBuffer* reply) override;
@@ -123,8 +160,7 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
   template <typename Request>
   Reactor* Pass(Context* context, const Request* request, ReplyTo<Request>* reply);
 
-  Job& job_;
-  CallLimits& limits_;
+  ServedJob& job_;
   const CallAccess& access_;
   const std::shared_ptr<BandwidthLimit> uplink_;
 };
@@ -134,16 +170,15 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
 class DataService final
     : public ParameterService::WithRawCallbackMethod_Exchange<ParameterService::Service> {
  public:
-  // JOB, LIMITS and ACCESS must outlive every call. The messages keep the rates of BANDWIDTH.
-  DataService(Job& job, CallLimits& limits, const CallAccess& access, Bandwidth bandwidth)
-      : job_(job), limits_(limits), access_(access), bandwidth_(std::move(bandwidth)) {}
+  // JOB and ACCESS must outlive every call. The messages keep the rates of BANDWIDTH.
+  DataService(ServedJob& job, const CallAccess& access, Bandwidth bandwidth)
+      : job_(job), access_(access), bandwidth_(std::move(bandwidth)) {}
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
       grpc::CallbackServerContext* context) override;
 
  private:
-  Job& job_;
-  CallLimits& limits_;
+  ServedJob& job_;
   const CallAccess& access_;
   const Bandwidth bandwidth_;
 };

@@ -150,7 +150,7 @@ absl::StatusOr<Step> Trainer::Join() {
   has_buffers_ = has_buffers_ || has_buffers;
   // Saves the state once before training. If a file cannot be written, the worker fails now, when
   // there are no residuals to lose.
-  RETURN_IF_ERROR(saved_.Save(step));
+  if (!parts_.client.state().is_saved()) RETURN_IF_ERROR(saved_.Save(step));
   // After the last step, the evaluating worker may wait until this worker leaves, and this worker's
   // parameters would wait for the evaluating worker.
   if (!is_over(step)) RETURN_IF_ERROR(AwaitParameters(step));

@@ -31,7 +31,9 @@ absl::Status TwoServersTest::StartServer(uint32_t s, bool in_place) {
   ++starts_;
   // The clock of the machine is set back before every start.
   const absl::Time now = absl::UnixEpoch() + absl::Seconds(1000) - absl::Seconds(starts_);
-  const auto epoch = NextEpoch(server.files, kFolder, now);
+  const Generation returned =
+      server.snapshot == nullptr ? Generation() : server.snapshot->run.generation;
+  const auto epoch = NextEpoch(server.files, kFolder, now, returned);
   if (!epoch.ok()) return epoch.status();
   server.epoch = epoch->value;
   server.awaited_count = 0;
@@ -53,6 +55,7 @@ absl::Status TwoServersTest::StartServer(uint32_t s, bool in_place) {
                      .checkpoint_interval = kInterval,
                      .retention = retention_,
                      .awaits_rollback = !in_place,
+                     .snapshot = keeps_snapshots_ ? &server.snapshot : nullptr,
                      .failed = [&server](const absl::Status& status) { server.failure = status; },
                      .restart = [&server] { server.restart_wanted = true; }};
   const auto generation = BeginGeneration(*options.durable, rule_.fold);
@@ -89,6 +92,7 @@ void TwoServersTest::Kill(uint32_t s) {
   RunDueTasks();
   servers_[s]->files.Crash();
   Remove(s);
+  servers_[s]->snapshot.reset();
   servers_[s]->files.Restart();
 }
 
@@ -145,8 +149,9 @@ void TwoServersTest::RunDueTasks() {
 
 void TwoServersTest::Advance(absl::Duration duration) {
   RunDueTasks();
-  time_.After(duration, [] {});
-  time_.RunNext();
+  bool passed = false;
+  time_.After(duration, [&passed] { passed = true; });
+  while (!passed) time_.RunNext();
   RunDueTasks();
 }
 

@@ -25,6 +25,7 @@
 #include "proto/control.pb.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
+#include "server/durable/checkpoint.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/job/job.h"
 #include "server/job/testing/test_stream.h"
@@ -43,8 +44,9 @@ class TwoServersTest : public testing::Test {
   // A server process with its disk, which survives the process.
   struct Server {
     FaultyFiles files;
-    VirtualTime disk_time;      // of its tasks in the background
-    bool is_disk_held = false;  // the tasks do not run
+    VirtualTime disk_time;                       // of its tasks in the background
+    bool is_disk_held = false;                   // the tasks do not run
+    std::shared_ptr<const Checkpoint> snapshot;  // of the process; see DurableOptions
     std::unique_ptr<Job> job;
     uint64_t epoch = 0;
     uint64_t awaited_count = 0;  // checkpoints of this process for which the test has waited
@@ -150,6 +152,7 @@ class TwoServersTest : public testing::Test {
   Rule rule_ = Rule::Sync(1);
   Durability durability_ = Durability::kCheckpoint;
   bool is_durable_ = true;
+  bool keeps_snapshots_ = false;  // the servers return to snapshots in memory
   RetentionSpec retention_;
   double clip_norm_ = 0;
   absl::Duration lease_ = absl::Hours(1000);

@@ -52,7 +52,7 @@ void CheckpointLead::Tick(absl::Time now, absl::Duration interval) {
   } else if (settled_ && !wanted_.has_value()) {
     Announce(now, interval);
   }
-  const bool due = ask_now_ || !settled_ || now - last_ask_ >= kFollowInterval;
+  const bool due = ask_now_ || delays_workers() || now - last_ask_ >= kFollowInterval;
   if (!due || pending_count_ > 0) return;
   last_ask_ = now;
   ask_now_ = false;
@@ -101,7 +101,7 @@ void CheckpointLead::OnReply(size_t server, const absl::StatusOr<FollowReply>& r
 
 void CheckpointLead::Decide() {
   servers_[0] = server_.Checkpoints();
-  const absl::StatusOr<std::optional<RollbackOrder>> plan = PlanRollback(servers_);
+  const absl::StatusOr<std::optional<RollbackOrder>> plan = PlanRollback(servers_, settled_);
   if (!plan.ok()) return Fail(plan.status());
   if (plan->has_value()) return Order(**plan);
   if (wanted_.has_value() && wanted_->asked) DecideReturn();
@@ -246,8 +246,8 @@ void CheckpointLead::Announce(absl::Time now, absl::Duration interval) {
 }
 
 void CheckpointLead::AnnouncePlanned() {
-  if (!planned_.has_value() || planned_ <= announced_.value_or(Step{})) return;
   frontier_ = std::max(frontier_, server_.Checkpoints().frontier);
+  if (!planned_.has_value() || planned_ <= announced_.value_or(Step{})) return;
   // As in Announce: the servers must know the step to keep.
   if (!all_answered_ || frontier_ < announced_.value_or(Step{})) return;
   announced_ = planned_;

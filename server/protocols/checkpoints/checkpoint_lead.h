@@ -85,6 +85,11 @@ class CheckpointLead {
   // Returns whether all servers are in the lead's generation and none awaits a rollback, as far as
   // the lead knows.
   bool settled() const { return settled_; }
+  // Returns whether workers wait for the next answers of the servers: the servers go back, or do not
+  // all have the planned checkpoint, whose step the shards have reached.
+  bool delays_workers() const {
+    return !ended_ && (!settled_ || (plans_ && announced_ > kept_ && frontier_ >= announced_));
+  }
 
  private:
   void Ask();

@@ -71,6 +71,8 @@ bool Checkpointer::Start(const HostedModel& model, Step from) {
   if (saving_ || rolled_back_) return false;
   if (!can_save(model)) return false;
   saving_ = true;
+  // Before the shards copy their arrays again: the memory plan has room for one snapshot.
+  if (options_.snapshot != nullptr) options_.snapshot->reset();
   newest_from_ = std::max(from, newest_from_.value_or(from));
   const auto saved = [this, from, number = ++started_count_](std::vector<SavedShard> shards) {
     control_.Post([this, from, number, shards = std::move(shards)]() mutable {
@@ -106,6 +108,9 @@ void Checkpointer::Complete(std::vector<SavedShard> shards, Step from, uint64_t 
   LogSequence applied = checkpoint.shards.empty() ? 0 : checkpoint.shards.front().applied;
   for (const SavedShard& shard : checkpoint.shards) applied = std::min(applied, shard.applied);
   checkpoint.next = applied + 1;
+  if (options_.snapshot != nullptr) {
+    *options_.snapshot = std::make_shared<const Checkpoint>(checkpoint);  // shares the arrays
+  }
   ++queued_count_;
   writer_->Post([this, checkpoint = std::move(checkpoint), kept = kept_, start = clock_.Now(),
                  number] { Write(checkpoint, kept, start, number); });
@@ -155,6 +160,15 @@ void Checkpointer::FillIn(StatusReply& reply) const {
 void Checkpointer::RollBack(Step step, Generation generation,
                             std::function<void(const absl::Status&)> done) {
   rolled_back_ = true;
+  if (options_.snapshot != nullptr) {
+    const std::shared_ptr<const Checkpoint> kept = std::exchange(*options_.snapshot, nullptr);
+    if (kept != nullptr && kept->step == step) {
+      const auto returns_to = std::make_shared<Checkpoint>(*kept);
+      returns_to->run.generation = generation;
+      *options_.snapshot = returns_to;
+      return control_.Post([done = std::move(done)] { done(absl::OkStatus()); });
+    }
+  }
   writer_->Post([this, step, generation, done = std::move(done)] {
     const absl::Status status = ContinueFrom(files_, options_.folder, step, generation);
     control_.Post([done, status] { done(status); });

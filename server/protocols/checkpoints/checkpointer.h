@@ -60,7 +60,8 @@ class Checkpointer {
     // No checkpoint is removed before the first call of Keep: the servers of an aligned job learn
     // from the lead which of their checkpoints are kept.
     bool awaits_keep = false;
-    Tracer* tracer = nullptr;  // null: no trace
+    Tracer* tracer = nullptr;                               // null: no trace
+    std::shared_ptr<const Checkpoint>* snapshot = nullptr;  // see DurableOptions
   };
 
   // Gets the number of a started checkpoint, from 1, when it is on disk or has failed.
@@ -94,8 +95,9 @@ class Checkpointer {
   void StartLast(const HostedModel& model);
   // If the shards of a checkpoint wait for a step, they no longer wait for it.
   void SaveEarly(const HostedModel& model);
-  // Makes the checkpoint of STEP the newest one under GENERATION (ContinueFrom), then calls DONE on
-  // the control thread. No other checkpoint is written any more.
+  // Makes the checkpoint of STEP the state from which the next job begins under GENERATION: the
+  // snapshot in memory if it is of this step, otherwise that on disk (ContinueFrom). Then calls DONE
+  // on the control thread. No other checkpoint is written any more.
   void RollBack(Step step, Generation generation, std::function<void(const absl::Status&)> done);
 
   // Returns the time between two checkpoints.

@@ -69,7 +69,8 @@ void JobCheckpoints::Start(bool recovered) {
                             .keep_log = durable.keep_log,
                             .retention = durable.retention,
                             .awaits_keep = aligned() && recovered,
-                            .tracer = options_.tracer},
+                            .tracer = options_.tracer,
+                            .snapshot = durable.snapshot},
       parts_.journal, parts_.clock, control_, parts_.writers.Make(),
       [this] { return parts_.stored.Head(); },
       [this](uint64_t number, const absl::StatusOr<SavedSteps>& result) {

@@ -95,6 +95,8 @@ class JobCheckpoints final : public Protocol, private LeadServer {
   // nullopt: none yet.
   std::optional<Step> kept() const { return lead_ == nullptr ? std::nullopt : lead_->kept(); }
 
+  // Returns whether Tick should be called soon (CheckpointLead::delays_workers).
+  bool delays_workers() const { return lead_ != nullptr && lead_->delays_workers(); }
   // Starts the checkpoints that are due, and calls the other servers. Called also while the servers
   // have to agree.
   void Tick(absl::Time now) override;

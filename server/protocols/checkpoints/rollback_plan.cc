@@ -56,7 +56,7 @@ std::optional<Step> NewestCommonStep(const Servers& servers) {
   return common.empty() ? std::nullopt : std::optional(common.back());
 }
 
-absl::StatusOr<std::optional<RollbackOrder>> PlanRollback(const Servers& servers) {
+absl::StatusOr<std::optional<RollbackOrder>> PlanRollback(const Servers& servers, bool settled) {
   if (std::ranges::any_of(servers, [](const auto& server) { return !server.has_value(); })) {
     return std::nullopt;
   }
@@ -74,7 +74,7 @@ absl::StatusOr<std::optional<RollbackOrder>> PlanRollback(const Servers& servers
           "rollback: server ", s, " is in a newer generation than server 0 (expected at most ",
           lead.generation.value, ", got ", servers[s]->generation.value, ")"));
     }
-    if (servers[s]->generation < lead.generation) {
+    if (servers[s]->generation < lead.generation && !settled) {
       behind.servers.push_back(ServerId{static_cast<uint32_t>(s)});
     }
   }

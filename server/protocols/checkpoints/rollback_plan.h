@@ -5,7 +5,8 @@
 //   a server does not answer                        wait
 //   a server belongs to another run or to none      the job ends, if a server awaits a rollback
 //   a server has a higher generation than the lead  the job ends
-//   servers have a lower generation than the lead   they go back to the lead's newest step
+//   servers have a lower generation than the lead,  they go back to the lead's newest step
+//   which is not settled
 //   a server awaits a rollback                      the lead goes back to the newest step of which
 //                                                   every server has a checkpoint, under the next
 //                                                   generation
@@ -13,7 +14,9 @@
 //                                                   may be its first; then the job ends
 //   otherwise                                       nothing to do
 //
-// The lead thus goes back first. The other servers then have a lower generation and follow it.
+// The lead thus goes back first. The other servers then have a lower generation and follow it, and
+// the lead is settled. A server with a lower generation than a settled lead was started again after
+// a return to a snapshot in memory, whose generation is on the lead's disk only; the lead has gone on.
 //
 // A pure function.
 #ifndef THINWIRE_SERVER_PROTOCOLS_CHECKPOINTS_ROLLBACK_PLAN_H_
@@ -56,10 +59,10 @@ std::vector<Step> CommonSteps(const std::vector<std::optional<ServerCheckpoints>
 std::optional<Step> NewestCommonStep(const std::vector<std::optional<ServerCheckpoints>>& servers);
 
 // Returns the next order, or nullopt if there is none now. SERVERS is indexed by server number;
-// nullopt: no answer. Errors: FailedPrecondition if the job cannot go on; the message names the
-// servers.
+// nullopt: no answer. SETTLED: see CheckpointLead. Errors: FailedPrecondition if the job cannot go on;
+// the message names the servers.
 absl::StatusOr<std::optional<RollbackOrder>> PlanRollback(
-    const std::vector<std::optional<ServerCheckpoints>>& servers);
+    const std::vector<std::optional<ServerCheckpoints>>& servers, bool settled);
 
 }  // namespace thinwire
 

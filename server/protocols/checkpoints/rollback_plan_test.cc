@@ -22,14 +22,15 @@ ServerCheckpoints Awaiting(uint64_t generation, std::vector<Step> steps) {
   return {.run = kRun, .generation = {generation}, .awaits_rollback = true, .steps = steps};
 }
 
-std::optional<RollbackOrder> Plan(const std::vector<std::optional<ServerCheckpoints>>& servers) {
-  const auto plan = PlanRollback(servers);
+std::optional<RollbackOrder> Plan(const std::vector<std::optional<ServerCheckpoints>>& servers,
+                                  bool settled = false) {
+  const auto plan = PlanRollback(servers, settled);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.value_or(std::nullopt);
 }
 
 std::string ErrorOf(const std::vector<std::optional<ServerCheckpoints>>& servers) {
-  const absl::Status status = PlanRollback(servers).status();
+  const absl::Status status = PlanRollback(servers, /*settled=*/false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   return std::string(status.message());
 }
@@ -50,6 +51,15 @@ TEST(RollbackPlanTest, TheLeadGoesBackFirstToTheNewestCommonStep) {
   EXPECT_EQ(Plan({Awaiting(1, {{4}, {8}}), Serving(1, {{0}, {8}, {16}})}), expected);
   EXPECT_EQ(Plan({Awaiting(1, {{4}, {8}}), Awaiting(1, {{8}}), Serving(1, {{8}, {16}})}), expected);
   EXPECT_EQ(Plan({Awaiting(1, {{4}, {8}})}), expected);
+}
+
+TEST(RollbackPlanTest, AServerThatForgotAReturnInMemoryTakesASettledLeadBack) {
+  const std::vector<std::optional<ServerCheckpoints>> servers = {
+      Serving(4, {{0}, {8}}), Awaiting(2, {{8}}), Serving(4, {{8}})};
+  EXPECT_EQ(Plan(servers, /*settled=*/true),
+            (RollbackOrder{{ServerId{0}}, Generation{5}, Step{8}}));
+  EXPECT_EQ(Plan(servers, /*settled=*/false),
+            (RollbackOrder{{ServerId{1}}, Generation{4}, Step{8}}));
 }
 
 TEST(RollbackPlanTest, ServersOfAnOlderGenerationFollowTheLead) {

@@ -14,16 +14,38 @@
 #include "proto/state.pb.h"
 #include "server/durable/event_log.h"
 #include "server/durable/lead_file.h"
+#include "server/durable/state_folder.h"
 
 namespace thinwire {
 
+namespace {
+
+bool HasSnapshot(const DurableOptions& options) {
+  return options.snapshot != nullptr && *options.snapshot != nullptr;
+}
+
+// Returns the state from which the job begins. Errors: those of ReadCheckpoint.
+absl::StatusOr<Checkpoint> BeginState(const DurableOptions& options) {
+  if (HasSnapshot(options)) return **options.snapshot;
+  absl::StatusOr<Checkpoint> stored = ReadCheckpoint(*options.files, options.folder);
+  if (stored.ok() && options.snapshot != nullptr) {
+    *options.snapshot = std::make_shared<const Checkpoint>(*stored);
+  }
+  return stored;
+}
+
+}  // namespace
+
 absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold) {
+  if (HasSnapshot(options)) return (*options.snapshot)->run.generation;
   const auto name = NewestCheckpoint(*options.files, options.folder);
   if (absl::IsNotFound(name.status())) return Generation{1};
   RETURN_IF_ERROR(name.status());
   ASSIGN_OR_RETURN(const CheckpointManifest manifest,
                    ReadManifest(*options.files, options.folder, *name));
-  Generation generation{manifest.generation()};
+  // A return to a snapshot in memory writes no checkpoint.
+  ASSIGN_OR_RETURN(const Generation returned, StoredGeneration(*options.files, options.folder));
+  Generation generation = std::max(Generation{manifest.generation()}, returned);
   if (options.durability == Durability::kCheckpoint && fold == Fold::kPush) {
     ++generation;
     RETURN_IF_ERROR(ContinueFromNewest(*options.files, options.folder, generation,
@@ -33,13 +55,12 @@ absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold f
 }
 
 absl::Status StoredState::Recover(const DurableOptions& options, bool aligned, absl::Time now) {
-  Files& files = *options.files;
   durable_ = &options;
   aligned_ = aligned;
   folder_ = options.folder;
   now_ = now;
   LogSequence first = 1;
-  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files, folder_);
+  const absl::StatusOr<Checkpoint> checkpoint = BeginState(options);
   if (checkpoint.ok()) {
     RETURN_IF_ERROR(Restore(*checkpoint));
     first = checkpoint->next;

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -54,6 +55,10 @@ struct DurableOptions {
   // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint
   // is the one that the lead has named.
   bool awaits_rollback = true;
+  // push: adaptive: the owner's variable for the state of the newest checkpoint, to which the trials
+  // return without reading files. The job sets it; a job that is made when it is set begins from this
+  // state, under its generation. Must outlive the job. null: checkpoints are on disk only.
+  std::shared_ptr<const Checkpoint>* snapshot = nullptr;
   // Called once, on a thread of the job, if the server cannot go back to a checkpoint, or if the
   // servers have no checkpoint in common. The server then accepts nothing.
   std::function<void(const absl::Status&)> failed = [](const absl::Status&) {};
@@ -65,8 +70,8 @@ struct DurableOptions {
   std::function<void()> restart = [] {};
 };
 
-// Returns the generation in which a server of a job with FOLD continues from its state on disk, or
-// 1 without a state. By push with durability: checkpoint, a server with a state first raises its
+// Returns the generation in which a server of a job with FOLD continues from its state, or 1 without
+// a state. By push with durability: checkpoint, a server with a state first raises its
 // generation on disk, because it continues alone. Errors: DataLoss if the state is damaged; errors
 // of the file system.
 absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold);
@@ -83,7 +88,7 @@ class StoredState final : public DecisionStore {
 
   explicit StoredState(const Parts& parts) : identity_(parts.state.identity), parts_(parts) {}
 
-  // Restores the state in the folder, if there is one, and starts the log, if there is one. Every
+  // Restores the snapshot of OPTIONS or else the state in the folder, if there is one, and starts the log, if there is one. Every
   // process that has not left has a lease from NOW on. ALIGNED: all servers go back to checkpoints
   // of the same step. OPTIONS must outlive this object. Errors: DataLoss if the state is damaged;
   // FailedPrecondition if it belongs to another job or if the configuration differs; errors of the
