@@ -224,6 +224,28 @@ TEST_F(SitesTest, AnOperatorRemovesASite) {
   EXPECT_EQ(daemons_.WaitForEnd(NameOf(0)).exit, ExitStatus());
 }
 
+TEST_F(SitesTest, AnOperatorChangesASiteToBackupWorkers) {
+  job_ = JobText(kSites, "", 3);
+  StartServers();
+  StartSites({"--delay", "20ms"});
+  ASSERT_TRUE(daemons_.WaitForEvent(NameOf(0, 0), IsStep(30)).has_value());
+  const auto change = [&](std::vector<std::string> mode) {
+    mode.insert(mode.begin(), {"mode", "--addresses", aggregators_[0], "--set"});
+    return daemons_.Run("cli/thinwire", mode);
+  };
+  EXPECT_THAT(change({"async"}).log,
+              HasSubstr("mode: not possible in a site (expected sync or backup, got async)"));
+  const ProcessResult changed = change({"backup", "--backup", "1"});
+  EXPECT_EQ(changed.exit, ExitStatus()) << changed.log;
+  for (uint32_t site = 0; site < kSites; ++site) {
+    for (uint32_t w = 0; w < kSiteWorkers; ++w) {
+      const ProcessResult end = daemons_.WaitForEnd(NameOf(site, w));
+      EXPECT_EQ(end.exit, ExitStatus()) << end.log;
+    }
+    EXPECT_EQ(daemons_.WaitForEnd(NameOf(site)).exit, ExitStatus());
+  }
+}
+
 TEST_F(SitesTest, SitesOfADivergedRunEndWithItsCode) {
   job_ =
       "name: \"wide\" servers: 2 consistency { workers: 2 lease_seconds: 3 } "
