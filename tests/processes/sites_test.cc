@@ -192,6 +192,20 @@ TEST_F(SitesTest, SitesFollowARollbackOfTheServers) {
   EXPECT_THAT(daemons_.LogOf(NameOf(0)), HasSubstr("the servers continue from an earlier step"));
 }
 
+TEST_F(SitesTest, SitesWaitForAKilledServerWithALog) {
+  durable_ = true;
+  job_ = JobText(kSites, "recovery { durability: log }", 4);
+  StartServers();
+  StartSites({"--delay", "20ms"});
+  ASSERT_TRUE(daemons_.WaitForEvent(NameOf(0, 0), IsStep(60)).has_value());
+  Kill("server0");
+  StartServer(0);
+  EXPECT_EQ(AwaitEnd(4 * kEpochSteps).rollbacks(), 0u);
+  for (uint32_t site = 0; site < kSites; ++site) {
+    EXPECT_THAT(daemons_.LogOf(NameOf(site)), HasSubstr("came back after"));
+  }
+}
+
 TEST_F(SitesTest, AStoppedAggregatorContinues) {
   durable_ = true;
   job_ = JobText(kSites, "recovery { durability: checkpoint checkpoint_seconds: 1 }", 4);
