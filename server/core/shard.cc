@@ -460,10 +460,14 @@ uint64_t Shard::saturated_updates() const { return state_->store.saturated_updat
 const NoiseEstimate& Shard::noise() const { return state_->rounds.noise(); }
 Step Shard::frontier() const { return state_->workers.frontier(); }
 bool Shard::full() const { return state_->rounds.full(); }
+const Rule& Shard::rule() const { return state_->rule; }
+const std::optional<RuleEvent>& Shard::next_rule() const { return state_->next_rule; }
+Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }
 
 RelayedPart Shard::CopyRelayed(std::span<float> values) const {
   if (!state_->rounds.updated()) {
-    std::ranges::copy(state_->store.masters(), values.begin());
+    const std::span<const float> masters = state_->store.masters();
+    std::copy(masters.begin(), masters.end(), values.begin());
     return {.first = true};
   }
   const Accumulator& sum = state_->accumulator;
@@ -477,8 +481,5 @@ RelayedPart Shard::CopyRelayed(std::span<float> values) const {
   });
   return {.weight = sum.weight(), .rate_factor = sum.rate_factor()};
 }
-const Rule& Shard::rule() const { return state_->rule; }
-const std::optional<RuleEvent>& Shard::next_rule() const { return state_->next_rule; }
-Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }
 
 }  // namespace thinwire

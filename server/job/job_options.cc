@@ -15,6 +15,7 @@ ModeLimits ModeLimitsOf(const JobOptions& options) {
           .keeps_only_checkpoints =
               options.durable.has_value() && options.durable->durability == Durability::kCheckpoint,
           .adaptive = options.adaptive.has_value(),
+          .relays = options.relay != nullptr,
           .config = options.config};
 }
 

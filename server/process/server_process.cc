@@ -265,7 +265,8 @@ std::unique_ptr<SiteRelay> ServerProcess::MakeRelay(const std::unique_ptr<Job>* 
           },
       .retired =
           [this, job] {
-            for (uint32_t w = 0; w < setup_.spec.rule.workers; ++w) {
+            // Numbers without a process are refused.
+            for (uint32_t w = 0; w < (*job)->worker_count(); ++w) {
               DrainRequest request;
               request.set_worker(w);
               (*job)->Call(request, [](const absl::StatusOr<DrainReply>&) {});

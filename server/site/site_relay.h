@@ -40,8 +40,7 @@ class SiteRelay final : public RoundRelay {
     std::string state_dir;  // see ClientOptions
     std::pmr::memory_resource* memory = std::pmr::get_default_resource();
   };
-  // The functions are called on the relay's thread, except make_transport, which may be called on
-  // the thread of the constructor too. They must not call Stop().
+  // The functions are called on the relay's thread. They must not call Stop().
   struct Parts {
     std::function<std::unique_ptr<Transport>()> make_transport;
     // The servers of the upper job have accepted the rounds before step NEXT of the site.

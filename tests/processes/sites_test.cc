@@ -192,6 +192,20 @@ TEST_F(SitesTest, SitesFollowARollbackOfTheServers) {
   EXPECT_THAT(daemons_.LogOf(NameOf(0)), HasSubstr("the servers continue from an earlier step"));
 }
 
+TEST_F(SitesTest, SitesWaitForAKilledServerWithALog) {
+  durable_ = true;
+  job_ = JobText(kSites, "recovery { durability: log }", 4);
+  StartServers();
+  StartSites({"--delay", "20ms"});
+  ASSERT_TRUE(daemons_.WaitForEvent(NameOf(0, 0), IsStep(60)).has_value());
+  Kill("server0");
+  StartServer(0);
+  EXPECT_EQ(AwaitEnd(4 * kEpochSteps).rollbacks(), 0u);
+  for (uint32_t site = 0; site < kSites; ++site) {
+    EXPECT_THAT(daemons_.LogOf(NameOf(site)), HasSubstr("came back after"));
+  }
+}
+
 TEST_F(SitesTest, AStoppedAggregatorContinues) {
   durable_ = true;
   job_ = JobText(kSites, "recovery { durability: checkpoint checkpoint_seconds: 1 }", 4);
@@ -222,6 +236,28 @@ TEST_F(SitesTest, AnOperatorRemovesASite) {
     EXPECT_EQ(daemons_.WaitForEnd(NameOf(0, w)).exit, ExitStatus());
   }
   EXPECT_EQ(daemons_.WaitForEnd(NameOf(0)).exit, ExitStatus());
+}
+
+TEST_F(SitesTest, AnOperatorChangesASiteToBackupWorkers) {
+  job_ = JobText(kSites, "", 3);
+  StartServers();
+  StartSites({"--delay", "20ms"});
+  ASSERT_TRUE(daemons_.WaitForEvent(NameOf(0, 0), IsStep(30)).has_value());
+  const auto change = [&](std::vector<std::string> mode) {
+    mode.insert(mode.begin(), {"mode", "--addresses", aggregators_[0], "--set"});
+    return daemons_.Run("cli/thinwire", mode);
+  };
+  EXPECT_THAT(change({"async"}).log,
+              HasSubstr("mode: not possible in a site (expected sync or backup, got async)"));
+  const ProcessResult changed = change({"backup", "--backup", "1"});
+  EXPECT_EQ(changed.exit, ExitStatus()) << changed.log;
+  for (uint32_t site = 0; site < kSites; ++site) {
+    for (uint32_t w = 0; w < kSiteWorkers; ++w) {
+      const ProcessResult end = daemons_.WaitForEnd(NameOf(site, w));
+      EXPECT_EQ(end.exit, ExitStatus()) << end.log;
+    }
+    EXPECT_EQ(daemons_.WaitForEnd(NameOf(site)).exit, ExitStatus());
+  }
 }
 
 TEST_F(SitesTest, SitesOfADivergedRunEndWithItsCode) {

@@ -112,6 +112,10 @@ absl::Status RulePlan::CheckMode(const Rule& rule) const {
     problems.Add("mode", absl::StrCat("not possible with push: adaptive (expected sync, got ",
                                       std::string(rule.mode()), ")"));
   }
+  if (limits_.relays && rule.fold != Fold::kRound) {
+    problems.Add("mode", absl::StrCat("not possible in a site (expected sync or backup, got ",
+                                      std::string(rule.mode()), ")"));
+  }
   return problems.ToStatus();
 }
 

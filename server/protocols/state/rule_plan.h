@@ -35,6 +35,7 @@ struct ModeLimits {
   double clip_norm = 0;
   bool keeps_only_checkpoints = false;  // durability: checkpoint
   bool adaptive = false;                // push: adaptive
+  bool relays = false;                  // the job of a site (docs/sites.md)
   std::optional<JobConfig> config;      // nullopt: no mode has a warning
 };
 

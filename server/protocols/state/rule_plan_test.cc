@@ -91,6 +91,13 @@ TEST(RulePlanTest, AdaptivePushesStayInSync) {
                 "push: adaptive (expected sync, got ssp)");
 }
 
+TEST(RulePlanTest, ASiteKeepsAModeWithRounds) {
+  const RulePlan plan(Rule::Sync(2), {.relays = true});
+  EXPECT_TRUE(plan.RuleForMode(Settings(Mode::backup)).ok());
+  ExpectInvalid(plan.RuleForMode(Settings(Mode::async)).status(),
+                "mode: not possible in a site (expected sync or backup, got async)");
+}
+
 TEST(RulePlanTest, ALaterRequestThanTheCheckpointBeginsNoEarlierThanTheWorkersAllow) {
   RulePlan plan(Rule::Ssp(3, 1), {});
   SetModeRequest request;
