@@ -20,8 +20,13 @@ std::span<const float> MomentumCorrection::Correct(std::span<const float> gradie
 void MomentumCorrection::Sent(const CheckedPayload& payload) {
   if (!options_.enabled || !options_.factor_masking || !PayloadIsSparse(payload)) return;
   ForEachPayloadEntry(payload, [this](std::span<const uint32_t> indices, std::span<const float>) {
-    for (const uint32_t index : indices) u_[index] = 0;
+    Sent(indices);
   });
+}
+
+void MomentumCorrection::Sent(std::span<const uint32_t> indices) {
+  if (!options_.enabled || !options_.factor_masking) return;
+  for (const uint32_t index : indices) u_[index] = 0;
 }
 
 }  // namespace thinwire::client

@@ -20,6 +20,7 @@
 #ifndef THINWIRE_CLIENT_ENCODE_MOMENTUM_CORRECTION_H_
 #define THINWIRE_CLIENT_ENCODE_MOMENTUM_CORRECTION_H_
 
+#include <cstdint>
 #include <memory_resource>
 #include <span>
 #include <utility>
@@ -47,6 +48,8 @@ class MomentumCorrection {
   // Applies factor masking: sets u to zero at the entries of PAYLOAD, which was encoded from the
   // residual.
   void Sent(const CheckedPayload& payload);
+  // The same for the entries with these INDICES.
+  void Sent(std::span<const uint32_t> indices);
 
   bool enabled() const { return options_.enabled; }
   // Returns u; empty if all its values are zero.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <utility>
 
 #include "common/codec/sparse/sparse_payload.h"
@@ -13,8 +14,9 @@ constexpr size_t kEntryBytes = 8;
 
 }  // namespace
 
-GtopkTree::GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-                     const CodecCosts& costs, VirtualTime& queue, LinkModel& network,
+GtopkTree::GtopkTree(const Partition& partition, size_t worker_count, client::PushSchedule schedule,
+                     const CorrectionOptions& correction, const CodecCosts& costs,
+                     VirtualTime& queue, LinkModel& network,
                      std::function<void(size_t worker)> done)
     : schedule_(std::move(schedule)),
       costs_(costs),
@@ -22,11 +24,25 @@ GtopkTree::GtopkTree(size_t value_count, size_t worker_count, client::PushSchedu
       done_(std::move(done)),
       processors_(worker_count, queue),
       workers_(worker_count),
-      residuals_(worker_count, PeerResidual(value_count)) {}
+      corrections_(worker_count, client::MomentumCorrection(correction)),
+      residuals_(worker_count, PeerResidual(partition.value_count())) {
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const size_t size = partition.value_count(ShardId{s});
+    if (partition.HoldsVectors(ShardId{s})) {
+      vector_value_count_ += size;
+    } else {
+      matrix_shards_.push_back(size);
+    }
+  }
+}
 
 size_t GtopkTree::EntryCount(Step step) const {
   const CodecSpec spec = schedule_.At(step);
-  return SparseEntryCount(spec.density, residuals_[0].values().size(), spec.least_sent);
+  size_t count = vector_value_count_;
+  for (const size_t size : matrix_shards_) {
+    count += SparseEntryCount(spec.density, size, spec.least_sent);
+  }
+  return count;
 }
 
 size_t GtopkTree::RoundCount(size_t worker) const {
@@ -94,7 +110,13 @@ void GtopkTree::Sum(Step step, Gradients gradients, TaskPool& pool, std::span<fl
   const size_t entry_count = EntryCount(step);
   std::vector<Entries> selected(gradients.size());
   ForEach(pool, gradients.size(), [&](size_t worker) {
-    selected[worker] = residuals_[worker].Select(gradients[worker], entry_count);
+    client::MomentumCorrection& correction = corrections_[worker];
+    std::vector<float> scratch;
+    selected[worker] =
+        residuals_[worker].Select(correction.Correct(gradients[worker], scratch), entry_count);
+    std::vector<uint32_t> indices;
+    for (const Entry& entry : selected[worker]) indices.push_back(entry.index);
+    correction.Sent(indices);
   });
   const Entries applied = PeerTree(selected, entry_count);
   ForEach(pool, gradients.size(),

@@ -2,6 +2,7 @@
 // algorithms 3 and 4; experiments/peer_tree.h has the arithmetic).
 //
 //   1. A worker adds its gradient to its residual and takes out the k values of largest magnitude.
+//      With momentum correction, it adds its momentum instead, as a worker of servers does.
 //   2. In log2 P rounds, worker w + 2^i sends its k entries to worker w, for each w that is a
 //      multiple of 2^(i+1). Worker w keeps the k largest sums.
 //   3. Worker 0 sends the result back along the same tree. Every worker applies it, and puts back the
@@ -10,8 +11,9 @@
 //   time of a step between equal links:  2 log2 P (latency + 8 k bytes / bandwidth)
 //
 // A message has k entries of 8 bytes (index and fp32). A worker sends the result to one receiver
-// after the other, like the blocking sends of the published program. k is the push density of the
-// step times the number of values of the whole model, as published; there are no shards.
+// after the other, like the blocking sends of the published program. k is the number of values that
+// a worker of servers sends with the push density of the step: all values of vectors, and of each
+// shard of matrices at least one value. The selection is that of the whole model, as published.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_GTOPK_TREE_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_GTOPK_TREE_H_
 
@@ -20,8 +22,11 @@
 #include <span>
 #include <vector>
 
+#include "client/encode/momentum_correction.h"
 #include "client/encode/push_schedule.h"
 #include "common/base/ids.h"
+#include "common/model/partition.h"
+#include "common/spec/push_spec.h"
 #include "common/time/executor.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
@@ -34,15 +39,18 @@ namespace thinwire::lab {
 // Not thread-safe.
 class GtopkTree final : public PeerExchange {
  public:
-  // SCHEDULE gives the density of each step. COSTS: a worker encodes all its values once per step,
+  // PARTITION has the shards that the model would have with servers. SCHEDULE gives the density of each step.
+  // COSTS: a worker encodes all its values once per step,
   // and decodes the entries of each message. Worker w is machine w of NETWORK. QUEUE and NETWORK
   // must outlive the tree. REQUIRES: WORKER_COUNT is a power of two.
-  GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-            const CodecCosts& costs, VirtualTime& queue, LinkModel& network,
-            std::function<void(size_t worker)> done);
+  GtopkTree(const Partition& partition, size_t worker_count, client::PushSchedule schedule,
+            const CorrectionOptions& correction, const CodecCosts& costs, VirtualTime& queue,
+            LinkModel& network, std::function<void(size_t worker)> done);
 
   void Begin(size_t worker) override;
   void Sum(Step step, Gradients gradients, TaskPool& pool, std::span<float> sum) override;
+
+  size_t SentValues(Step step) const override { return EntryCount(step); }
 
   // Returns the values that WORKER has not sent yet.
   std::span<const float> residual(size_t worker) const { return residuals_[worker].values(); }
@@ -68,12 +76,15 @@ class GtopkTree final : public PeerExchange {
   void Broadcast(size_t worker, size_t round, Step step);
   void Finish(size_t worker);
 
+  size_t vector_value_count_ = 0;
+  std::vector<size_t> matrix_shards_;  // their value counts
   const client::PushSchedule schedule_;
   const CodecCosts costs_;
   LinkModel& network_;
   const std::function<void(size_t)> done_;
   Processors processors_;
   std::vector<Worker> workers_;
+  std::vector<client::MomentumCorrection> corrections_;
   std::vector<PeerResidual> residuals_;
 };
 

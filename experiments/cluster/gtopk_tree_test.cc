@@ -41,6 +41,10 @@ std::unique_ptr<TaskPool> Pool() {
   return TaskPool::Make([] { return std::make_unique<NoTask>(); }, 2).value();
 }
 
+Partition Model(const std::vector<TensorShape>& tensors = {{"m", {1, kValueCount}}}) {
+  return Partition::Make(tensors, /*shard_size=*/0, /*server_count=*/1).value();
+}
+
 // Returns a number between -1 and 1.
 float Random(uint64_t key) {
   return static_cast<float>(static_cast<int64_t>(kernels::MixBits(key))) * 0x1p-63f;
@@ -61,7 +65,7 @@ std::vector<std::vector<float>> RandomGradients(size_t worker_count, uint64_t st
 double MissingMass(size_t worker_count, uint64_t steps) {
   VirtualTime queue;
   LinkModel network(std::vector<LinkSpec>(worker_count), queue);
-  GtopkTree tree(kValueCount, worker_count, Schedule(), CodecCosts({}), queue, network,
+  GtopkTree tree(Model(), worker_count, Schedule(), {}, CodecCosts({}), queue, network,
                  [](size_t) {});
   const auto pool = Pool();
   std::vector<double> missing(kValueCount);
@@ -97,7 +101,7 @@ TEST(GtopkTreeTest, TimeOfAStepFollowsTheFormula) {
     LinkModel network(std::vector<LinkSpec>(workers, link), queue);
     size_t done_count = 0;
     absl::Duration last;
-    GtopkTree tree(kValueCount, workers, Schedule(), CodecCosts({}), queue, network, [&](size_t) {
+    GtopkTree tree(Model(), workers, Schedule(), {}, CodecCosts({}), queue, network, [&](size_t) {
       ++done_count;
       last = queue.elapsed();
     });
@@ -119,7 +123,7 @@ TEST(GtopkTreeTest, WorkersSelectAndMergeInVirtualTime) {
   cost.set_codec(Compression::Codec::topk);
   cost.set_encode_ns_per_value(1);
   cost.set_decode_ns_per_value(10);
-  GtopkTree tree(kValueCount, 2, Schedule(), CodecCosts(machines), queue, network,
+  GtopkTree tree(Model(), 2, Schedule(), {}, CodecCosts(machines), queue, network,
                  [&](size_t worker) { done[worker] = queue.elapsed(); });
   tree.Begin(0);
   tree.Begin(1);
@@ -133,7 +137,7 @@ TEST(GtopkTreeTest, WarmupBeginsWithLargerMessages) {
   LinkModel network(std::vector<LinkSpec>(2), queue);
   std::vector<uint64_t> sent;
   const PushWarmup warmup = {.density = {.part = 0.5, .first = 0.1}};
-  GtopkTree tree(kValueCount, 2, Schedule(warmup, 4), CodecCosts({}), queue, network,
+  GtopkTree tree(Model(), 2, Schedule(warmup, 4), {}, CodecCosts({}), queue, network,
                  [](size_t) {});
   for (int step = 0; step < 4; ++step) {
     tree.Begin(0);
@@ -151,6 +155,38 @@ TEST(GtopkTreeTest, LargerTreesLoseMass) {
   for (const size_t workers : {4, 8, 32}) {
     EXPECT_GT(MissingMass(workers, 20), 1e-4) << workers << " workers";
   }
+}
+
+TEST(GtopkTreeTest, EachShardCountsAsAtServers) {
+  VirtualTime queue;
+  LinkModel network(std::vector<LinkSpec>(2), queue);
+  // 900 values send 9, small matrices at least one each, and vectors all 20.
+  GtopkTree tree(Model({{"a", {9, 100}}, {"b", {4, 10}}, {"c", {5, 8}}, {"d", {20}}}), 2,
+                 Schedule(), {}, CodecCosts({}), queue, network, [](size_t) {});
+  EXPECT_EQ(tree.SentValues(Step{0}), 9u + 1 + 1 + 20);
+  const auto pool = Pool();
+  std::vector<float> sum(kValueCount);
+  tree.Sum(Step{0}, RandomGradients(2, 0), *pool, sum);
+  EXPECT_EQ(std::ranges::count_if(sum, [](float value) { return value != 0; }), 31);
+}
+
+TEST(GtopkTreeTest, MomentumIsAppliedBeforeTheSelection) {
+  VirtualTime queue;
+  LinkModel network(std::vector<LinkSpec>(1), queue);
+  // One worker that sends one of four values per step.
+  const CorrectionOptions correction = {.enabled = true, .momentum = 0.5f};
+  GtopkTree tree(Model({{"m", {2, 2}}}), 1,
+                 client::PushSchedule::Make({.id = CodecId::kTopK, .density = 0.25}, {}, 0).value(),
+                 correction, CodecCosts({}), queue, network, [](size_t) {});
+  const auto pool = Pool();
+  const std::vector<std::vector<float>> gradients = {{8, 4, 0, 0}};
+  std::vector<float> sum(4);
+  tree.Sum(Step{0}, gradients, *pool, sum);
+  EXPECT_EQ(sum, (std::vector<float>{8, 0, 0, 0}));
+  // The momentum of the sent value is 0, that of the other one is 4.
+  tree.Sum(Step{1}, gradients, *pool, sum);
+  EXPECT_EQ(sum, (std::vector<float>{0, 4 + 6, 0, 0}));
+  EXPECT_EQ(tree.residual(0)[0], 8);
 }
 
 }  // namespace

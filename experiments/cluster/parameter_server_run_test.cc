@@ -71,6 +71,16 @@ TEST(ParameterServerRunTest, TheNumberOfThreadsChangesNothing) {
   EXPECT_EQ(checked, 4);
 }
 
+TEST(ParameterServerRunTest, TheSentValuesAreThoseOfTheLastStep) {
+  RunSpec spec = SpecOf(Rule::Sync(2));
+  const QuadraticPlan plan = {.workers = 2, .steps = 8};
+  EXPECT_EQ(ResultOf(spec, plan).sent_values(), 12940u);
+  spec.job.push.codec = {.id = CodecId::kTopK, .density = 0.05};
+  spec.job.push.warmup.density = {.part = 0.5, .first = 0.5};
+  // All 140 values of vectors, and 5 % of those of the matrices.
+  EXPECT_EQ(ResultOf(spec, plan).sent_values(), 140 + 12800 / 20);
+}
+
 TEST(ParameterServerRunTest, TimeIsComputingDecodingEncodingAndSending) {
   RunSpec spec = SpecOf(Rule::Sync(1));
   spec.job.server_count = 1;

@@ -40,6 +40,8 @@ class PeerExchange {
   // Sets SUM to the sum of GRADIENTS as all workers receive it in STEP. Computes on POOL. REQUIRES:
   // called at most once for every step, in their order.
   virtual void Sum(Step step, Gradients gradients, TaskPool& pool, std::span<float> sum) = 0;
+  // Returns the number of values of its gradient that a worker sends in STEP.
+  virtual size_t SentValues(Step step) const = 0;
 };
 
 // Processors encode and decode in virtual time. Each worker has one processor, which does its work

@@ -20,6 +20,7 @@
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
+#include "common/model/partition.h"
 #include "common/text/problems.h"
 #include "common/time/virtual_time.h"
 #include "experiments/cluster/codec_costs.h"
@@ -60,7 +61,6 @@ absl::Status CheckPeers(const RunSpec& spec) {
   Want(job.groups.empty(), "parameter_group", "none", problems);
   Want(!job.push.choose.has_value() && !job.push.adaptive.has_value(), "push", "one codec",
        problems);
-  Want(!job.push.correction.enabled, "momentum_correction", "false", problems);
   Want(job.push.residual_decay == 1, "residual_decay", "1", problems);
   Want(job.push.warmup.first_part == 0, "first_push_part", "0", problems);
   Want(!job.task.local.enabled(), "local_steps", "1", problems);
@@ -75,6 +75,7 @@ absl::Status CheckPeers(const RunSpec& spec) {
     Want(std::has_single_bit(job.rule.workers), "workers", "a power of two in a gTop-k tree",
          problems);
   } else {
+    Want(!job.push.correction.enabled, "momentum_correction", "false in a ring", problems);
     Want(push.id == CodecId::kFp32, "push", "fp32; machines.ring_format is the format of a ring",
          problems);
   }
@@ -220,8 +221,12 @@ absl::Status PeerRun::MakeExchange() {
     ASSIGN_OR_RETURN(client::PushSchedule schedule,
                      client::PushSchedule::Make(spec_.job.push.codec, spec_.job.push.warmup,
                                                 pool_.own().steps()));
-    exchange_ = std::make_unique<GtopkTree>(value_count, worker_count, std::move(schedule),
-                                            CodecCosts(spec_.machines), queue_, network_, done);
+    ASSIGN_OR_RETURN(
+        const Partition partition,
+        Partition::Make(pool_.own().tensors(), spec_.job.shard_size, spec_.job.server_count));
+    exchange_ = std::make_unique<GtopkTree>(partition, worker_count, std::move(schedule),
+                                            spec_.job.push.correction, CodecCosts(spec_.machines),
+                                            queue_, network_, done);
     return absl::OkStatus();
   }
   if (value_count < worker_count) {
@@ -359,6 +364,8 @@ absl::StatusOr<RunResult> PeerRun::Run() {
   result_.set_examples(end.examples());
   result_.set_push_bytes(end.push_bytes());
   result_.set_pull_bytes(0);
+  result_.set_sent_values(end.step() == 0 ? 0 : exchange_->SentValues(Step{end.step() - 1}));
+  result_.set_model_values(parameters_.size());
   result_.set_median_step_seconds(absl::ToDoubleSeconds(Median(step_times_)));
   if (end.seconds() > 0) {
     result_.set_busy(absl::ToDoubleSeconds(computing_) / static_cast<double>(workers_.size()) /

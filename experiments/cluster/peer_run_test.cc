@@ -165,6 +165,12 @@ TEST(PeerRunTest, TreeLearns) {
   EXPECT_LT(result.point(4).test_loss(), result.point(0).test_loss() / 2);
 }
 
+TEST(PeerRunTest, TheSentValuesAreThoseOfTheLastStep) {
+  EXPECT_EQ(Train(Spec(4, Machines::Exchange::ring))->sent_values(), kValueCount);
+  // A quarter of the 20 values of the matrix, and the 4 values of the vector.
+  EXPECT_EQ(Train(Spec(4, Machines::Exchange::gtopk_tree))->sent_values(), 9u);
+}
+
 TEST(PeerRunTest, ResultDependsOnNeitherThreadsNorRepetition) {
   for (const auto exchange : {Machines::Exchange::ring, Machines::Exchange::gtopk_tree}) {
     const RunSpec spec = Spec(8, exchange);

@@ -10,6 +10,7 @@
 #include "client/replica/shard_values.h"
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
+#include "common/codec/payload.h"
 #include "common/files/crc32c.h"
 #include "server/core/update/gradient_noise.h"
 
@@ -37,6 +38,11 @@ std::shared_ptr<Model> CopyModel(const Partition& partition,
   return model;
 }
 
+// Returns the number of values in PAYLOAD: all of them, or the entries of a sparse one.
+uint64_t ValueCount(const CheckedPayload& payload) {
+  return PayloadIsSparse(payload) ? payload.entries().head().entry_count : payload.count();
+}
+
 }  // namespace
 
 uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters) {
@@ -57,6 +63,7 @@ RunRecorder::RunRecorder(const Plan& plan, const Partition& partition,
       now_(std::move(now)),
       pool_(pool),
       workers_(plan.worker_count),
+      sent_values_(partition.shard_count()),
       accepted_(1) {}
 
 void RunRecorder::Watch(std::vector<const Shard*> shards) {
@@ -99,6 +106,7 @@ void RunRecorder::Computed(const GradientResult& gradient) {
 void RunRecorder::Applied(ShardId shard, const Event& event, const Effects& effects) {
   const auto* push = std::get_if<PushEvent>(&event);
   if (push != nullptr && push->examples > 0) {
+    if (push->worker == WorkerId{0}) sent_values_[shard.value] = ValueCount(push->payload);
     const Judgement& judgement = *effects.judgement;
     if (shard == ShardId{0} && judgement.verdict == Verdict::kAccept) {
       result_.set_examples(result_.examples() + push->examples);
@@ -172,6 +180,8 @@ absl::StatusOr<RunResult> RunRecorder::Finish() {
   result_.set_seconds(absl::ToDoubleSeconds(end));
   result_.set_median_step_seconds(Median(step_seconds_));
   result_.set_steps(plan_.finished_steps().value);
+  result_.set_sent_values(std::accumulate(sent_values_.begin(), sent_values_.end(), uint64_t{0}));
+  result_.set_model_values(partition_.value_count());
   result_.set_busy(busy / plan_.worker_count);
   result_.set_parameters_crc(ParametersCrc(
       partition_.tensors(), CopyModel(partition_, shards_, &Shard::masters)->tensors));

@@ -92,6 +92,7 @@ class RunRecorder {
   TaskPool& pool_;
   RunResult result_;
   std::vector<WorkerTimes> workers_;
+  std::vector<uint64_t> sent_values_;  // by shard: in the last push of worker 0
   std::vector<float> step_seconds_;
   double loss_sum_ = 0;  // since the last point
   uint64_t loss_examples_ = 0;

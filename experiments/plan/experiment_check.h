@@ -19,9 +19,10 @@ inline constexpr uint32_t kMostSeeds = 1000;
 // The columns of runs.csv: kRunColumn, one per axis, then these. No axis has the name of a column.
 inline constexpr const char* kRunColumn = "run";
 inline constexpr const char* kResultColumns[] = {
-    "seed",      "seconds",     "median_step_seconds", "steps",         "updates",
-    "examples",  "push_bytes",  "pull_bytes",          "busy",          "test_accuracy",
-    "test_loss", "late_pushes", "dropped_pushes",      "parameters_crc"};
+    "seed",        "seconds",     "median_step_seconds", "steps",          "updates",
+    "examples",    "push_bytes",  "pull_bytes",          "busy",           "test_accuracy",
+    "test_loss",   "late_pushes", "dropped_pushes",      "parameters_crc", "density",
+    "sent_values", "model_values"};
 
 // Returns one line for each problem of EXPERIMENT, which begins with the place of its field in
 // PLACES.

@@ -59,6 +59,12 @@ std::string NumberIfGiven(bool given, double value) {
   return ExactNumber(given ? value : std::numeric_limits<double>::quiet_NaN());
 }
 
+// Returns whether `density` determines the number of values in a push.
+bool IsSparse(const PushSpec& push) {
+  if (push.choose.has_value() || push.adaptive.has_value()) return false;
+  return push.codec.id == CodecId::kTopK || push.codec.id == CodecId::kRandomK;
+}
+
 ordered_json Description(const Experiment& experiment) {
   ordered_json axes = ordered_json::array();
   for (const Axis& axis : experiment.axis()) {
@@ -120,6 +126,12 @@ std::string RunsTable(const Plan& plan, std::span<const RunResult> results) {
     cells.push_back(absl::StrCat(result.late_pushes()));
     cells.push_back(absl::StrCat(result.dropped_pushes()));
     cells.push_back(absl::StrFormat("%08x", result.parameters_crc()));
+    cells.push_back(NumberIfGiven(IsSparse(plan.runs[run].spec.job.push),
+                                  plan.runs[run].spec.job.push.codec.density));
+    cells.push_back(
+        NumberIfGiven(result.has_sent_values(), static_cast<double>(result.sent_values())));
+    cells.push_back(
+        NumberIfGiven(result.has_model_values(), static_cast<double>(result.model_values())));
     table += Row(cells);
   }
   return table;

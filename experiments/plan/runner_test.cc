@@ -87,11 +87,12 @@ TEST_F(RunnerTest, TheTablesHaveTheRunsInTheirOrder) {
   EXPECT_THAT(ran_, ElementsAre("2/1", "2/2", "3/1", "3/2"));
   EXPECT_EQ(ReadFile(Folder("out/runs.csv")),
             "run,workers,seed,seconds,median_step_seconds,steps,updates,examples,push_bytes,"
-            "pull_bytes,busy,test_accuracy,test_loss,late_pushes,dropped_pushes,parameters_crc\n"
-            "0,two,1,2.1,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n"
-            "1,two,2,2.2,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n"
-            "2,three,1,3.1,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n"
-            "3,three,2,3.2,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab\n");
+            "pull_bytes,busy,test_accuracy,test_loss,late_pushes,dropped_pushes,parameters_crc,"
+            "density,sent_values,model_values\n"
+            "0,two,1,2.1,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab,nan,nan,nan\n"
+            "1,two,2,2.2,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab,nan,nan,nan\n"
+            "2,three,1,3.1,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab,nan,nan,nan\n"
+            "3,three,2,3.2,0,7,0,0,0,0,0,0.75,0.5,0,0,000000ab,nan,nan,nan\n");
   EXPECT_THAT(ReadFile(Folder("out/curves.csv")),
               HasSubstr("\n0,0.3333333333333333,0,0,0,0,0,0,0.5,0.75,400\n1,"));
   EXPECT_THAT(ReadFile(Folder("out/curves.csv")), HasSubstr(",0.75,\n2,"));

@@ -192,7 +192,15 @@ def _findings(figure, experiment, cases):
 def _main_columns(experiment):
     """Returns [(title, function of a case)] of a figure of the kind table."""
     quantities = [measures.quality(experiment), measures.QUANTITIES["seconds"], measures.MEDIAN_STEP, measures.QUANTITIES["bytes"]]
-    return [(measure.name, _measured(measure)) for measure in quantities]
+    return [(measure.name, _measured(measure)) for measure in quantities] + _sent_values(experiment.cases)
+
+
+def _sent_values(cases):
+    """Returns the column of the values that a worker sends in a step, if CASES have sparse pushes; else no column."""
+    if all(math.isnan(run.density) for case in cases for run in case.runs.values()):
+        return []
+    measure = measures.Measure("sent values per step", lambda run: run.sent_values, False, measures.COUNT, "")
+    return [(measure.name, _measured(measure))]
 
 
 def _measured(measure):
@@ -211,6 +219,7 @@ def _all_columns(experiment):
                 ("pushed", lambda case: size.text([run.push_bytes for run in case.runs.values()])),
                 ("pulled", lambda case: size.text([run.pull_bytes for run in case.runs.values()])),
                 ("time spent computing", lambda case: f"{100 * statistics.fmean(run.busy for run in case.runs.values()):.0f} %")]
+    columns += _sent_values(experiment.cases)
     for name in ("late_pushes", "dropped_pushes"):
         if any(getattr(run, name) for case in experiment.cases for run in case.runs.values()):
             columns.append((name.replace("_", " "), lambda case, name=name: _count(case, name)))

@@ -8,6 +8,8 @@ import math
 KINDS = ("curves", "time_to_accuracy", "staleness", "value_age", "frontier", "table", "scan")
 QUANTITIES = ("accuracy", "loss", "seconds", "steps", "bytes", "examples", "busy")
 MEASURES = ("accuracy", "seconds_to_target", "median_step", "bytes", "loss", "busy")
+# Runs with the same density may differ by this part in the values that they send.
+MOST_DIFFERENT = 0.02
 
 
 class ResultError(Exception):
@@ -49,6 +51,9 @@ class Run:
     late_pushes: int
     dropped_pushes: int
     parameters_crc: str
+    density: float  # of sparse pushes, after the warm-up; not a number: others
+    sent_values: float  # of a worker's gradient, in its last step; not a number: not counted
+    model_values: float  # of the whole model
     curve: list = dataclasses.field(default_factory=list)
     staleness: dict = dataclasses.field(default_factory=dict)
     value_age: dict = dataclasses.field(default_factory=dict)
@@ -192,6 +197,7 @@ def read_experiment(folder):
     if (folder / "efficiency.csv").exists():
         columns = {"network": str, "workers": int, "method": str, "source": str, "efficiency": float, "step_seconds": float}
         experiment.efficiency = [EfficiencyRow(**row) for row in _read_table(folder / "efficiency.csv", columns)]
+    _check_sent_values(folder / "runs.csv", experiment)
     if not runs and not experiment.efficiency:
         raise ResultError(f"{folder / 'runs.csv'}: no runs (expected at least one, got only the header)")
     return experiment
@@ -237,6 +243,22 @@ def _check(experiment):
     _require(experiment.target > 0 or not any(uses_target), f"target_{experiment.quality}", ["a number above 0"], "none")
 
 
+def _check_sent_values(path, experiment):
+    """Checks that a density means the same in all cases with equally large models that a figure or a claim compares."""
+    compared = [(f"figure {figure.title!r}", experiment.select(figure.only)) for figure in experiment.figures]
+    compared += [(f"claim {claim.text!r}", experiment.select(claim.better) + experiment.select(claim.worse)) for claim in experiment.claims]
+    for place, cases in compared:
+        first = {}
+        for run in (run for case in cases for run in case.runs.values()):
+            if math.isnan(run.density) or math.isnan(run.sent_values):
+                continue
+            expected = first.setdefault((run.density, run.model_values), run)
+            if abs(run.sent_values - expected.sent_values) > MOST_DIFFERENT * expected.sent_values:
+                raise ResultError(f"{path}: {place}: run {run.number}: another number of sent values with density {run.density:g} "
+                                  f"(expected {expected.sent_values:g} within {100 * MOST_DIFFERENT:g} %, as in run {expected.number}, "
+                                  f"got {run.sent_values:g})")
+
+
 def _require(holds, place, expected, got):
     if not holds:
         raise ResultError(f"experiment.json: {place}: wrong value (expected {' or '.join(expected)}, got {got!r})")
@@ -275,7 +297,8 @@ def _read_runs(path, experiment):
     """Adds the cases to EXPERIMENT and returns {number: Run}."""
     columns = {"run": int, **{axis: str for axis in experiment.axes}, "seed": int, "seconds": float, "median_step_seconds": float,
                "steps": int, "updates": int, "examples": int, "push_bytes": int, "pull_bytes": int, "busy": float,
-               "test_accuracy": float, "test_loss": float, "late_pushes": int, "dropped_pushes": int, "parameters_crc": str}
+               "test_accuracy": float, "test_loss": float, "late_pushes": int, "dropped_pushes": int, "parameters_crc": str,
+               "density": float, "sent_values": float, "model_values": float}
     runs = {}
     cases = {}
     for row in _read_table(path, columns):

@@ -12,7 +12,7 @@ import sys
 import results
 
 RUN_COLUMNS = ("seconds", "median_step_seconds", "steps", "updates", "examples", "push_bytes", "pull_bytes", "busy", "test_accuracy",
-               "test_loss", "late_pushes", "dropped_pushes", "parameters_crc")
+               "test_loss", "late_pushes", "dropped_pushes", "parameters_crc", "density", "sent_values", "model_values")
 POINT_COLUMNS = ("seconds", "step", "examples", "updates", "push_bytes", "pull_bytes", "train_loss", "test_loss", "test_accuracy",
                  "noise_scale")
 
@@ -37,7 +37,7 @@ class Results:
         seconds, accuracy = points[-1]
         default = {"seconds": seconds, "median_step_seconds": seconds / 100, "steps": 100, "updates": 100, "examples": 12800,
                    "push_bytes": 4_000_000, "pull_bytes": 4_000_000, "busy": 0.5, "test_accuracy": accuracy, "test_loss": 1 - accuracy,
-                   "late_pushes": 0, "dropped_pushes": 0, "parameters_crc": "1978420f"}
+                   "late_pushes": 0, "dropped_pushes": 0, "parameters_crc": "1978420f", "density": "nan", "sent_values": "nan", "model_values": 215370}
         row = {**default, **values}
         self.runs.append([number, *settings, seed, *(row[column] for column in RUN_COLUMNS)])
         for i, (at, reached) in enumerate(points):

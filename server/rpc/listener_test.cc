@@ -177,6 +177,32 @@ TEST(ListenerLogTest, EveryCallEndsWhenTheEventLogFails) {
   listener->Stop(absl::Seconds(5));
 }
 
+TEST(ListenerRestartTest, AConnectionOutlivesTheJob) {
+  SteadyClock clock;
+  JobThreads threads;
+  auto job = MakeJob({}, {.epoch = Epoch{5}}, clock, threads.executors()).value();
+  const auto listener = Listener::Start(*job, "127.0.0.1:0").value();
+  const auto control = Control::NewStub(
+      grpc::CreateChannel(listener->address(), grpc::InsecureChannelCredentials()));
+  StatusReply reply;
+  const auto ask = [&] {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(1)));
+    return control->Status(&context, StatusRequest(), &reply);
+  };
+  ASSERT_TRUE(ask().ok());
+  EXPECT_EQ(reply.epoch(), 5u);
+
+  listener->Suspend();
+  EXPECT_EQ(ask().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ask().error_message(), "this server goes back to an earlier step");
+  ASSERT_TRUE(listener->AwaitCalls(absl::Minutes(1)));
+  job = MakeJob({}, {.epoch = Epoch{6}}, clock, threads.executors()).value();
+  listener->Resume(*job);
+  ASSERT_TRUE(ask().ok());
+  EXPECT_EQ(reply.epoch(), 6u);
+}
+
 TEST(ListenerHealthTest, TheServerIsServingUntilItBeginsToStop) {
   grpc::EnableDefaultHealthCheckService(true);  // a setting of the whole process
   SteadyClock clock;
