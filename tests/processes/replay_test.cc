@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,15 +27,17 @@ constexpr char kConfig[] = R"(
   recovery { durability: log keep_log: true checkpoint_seconds: 1 }
 )";
 
-// Returns the last column of the rows of a table, without its head.
-std::vector<std::string> LastColumn(const std::string& path) {
+// Returns the column NAME of a table's rows.
+std::vector<std::string> Column(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   EXPECT_TRUE(file.good()) << path;
   std::string line;
   std::getline(file, line);
+  const std::vector<std::string> names = absl::StrSplit(line, ',');
+  const auto column = std::ranges::find(names, name) - names.begin();
   std::vector<std::string> cells;
   while (std::getline(file, line)) {
-    cells.push_back(std::vector<std::string>(absl::StrSplit(line, ',')).back());
+    cells.push_back(std::vector<std::string>(absl::StrSplit(line, ',')).at(column));
   }
   return cells;
 }
@@ -59,7 +62,7 @@ TEST(ReplayProcessesTest, RunOfRealProcessesReplaysBitForBit) {
     if (payloads) arguments.push_back("--payloads");
     const ProcessResult replay = daemons.Run("experiments/laboratory", arguments);
     ASSERT_EQ(replay.exit, ExitStatus()) << replay.log;
-    const std::vector<std::string> checksums = LastColumn(out + "/runs.csv");
+    const std::vector<std::string> checksums = Column(out + "/runs.csv", "parameters_crc");
     ASSERT_EQ(checksums.size(), 2u);
     EXPECT_EQ(checksums[0], crc);
     EXPECT_NE(checksums[1], crc);
