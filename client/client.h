@@ -115,8 +115,8 @@ class Client {
 
   // Blocks until the tensor's parameters for the current step are in the replica. Errors:
   // Unavailable or DeadlineExceeded "server 1 (host:port): ..." if a server did not respond for
-  // longer than `silence` and `server_return`; Aborted if another process took the worker's number,
-  // a server lost the job's state, or the servers continue from an earlier step.
+  // longer than `silence` and `server_return`; AlreadyExists if another process took the worker's
+  // number; Aborted if a server lost the job's state, or the servers continue from an earlier step.
   absl::Status WaitTensor(uint32_t tensor);
   // Blocks until the parameters of all tensors for the current step are in the replica. Errors:
   // those of WaitTensor.

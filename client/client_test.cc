@@ -299,7 +299,7 @@ TEST_F(ClientTest, AFailureEndsTheWaitForOtherWorkers) {
     while (client_->waiting().empty()) std::this_thread::yield();
     servers_[0]->Fence();
   });
-  EXPECT_TRUE(absl::IsAborted(client_->members().WaitUntilAlone()));
+  EXPECT_TRUE(absl::IsAlreadyExists(client_->members().WaitUntilAlone()));
   other.join();
 }
 
@@ -672,7 +672,8 @@ TEST_F(ClientTest, AFencedWorkerStops) {
         [](const PushEntry&) -> VerdictEntry { return {.kind = PushVerdict::FENCED}; });
   }
   const absl::Status status = Train(step, Values(1, 0.5)).status();
-  EXPECT_EQ(status, absl::AbortedError("worker 2: another process has joined under this number"));
+  EXPECT_EQ(status,
+            absl::AlreadyExistsError("worker 2: another process has joined under this number"));
 }
 
 TEST_F(ClientTest, AHeartbeatReportsThatAWorkerIsFenced) {
@@ -683,7 +684,7 @@ TEST_F(ClientTest, AHeartbeatReportsThatAWorkerIsFenced) {
   ASSERT_TRUE(Join().ok());
   servers_[0]->Fence();
   EXPECT_EQ(client_->WaitAll(),
-            absl::AbortedError("worker 2: another process has joined under this number"));
+            absl::AlreadyExistsError("worker 2: another process has joined under this number"));
 }
 
 TEST_F(ClientTest, AServerThatLostItsStateEndsTheClientWithItsMessage) {
@@ -1598,8 +1599,9 @@ TEST_F(StateTest, AProcessThatHasLostItsNumberSavesNothing) {
   ASSERT_TRUE(client_->state().Save().ok());
   go_on.Notify();
   earlier->state().WaitForWrite();
-  EXPECT_EQ(earlier->state().Save(),
-            absl::AbortedError(dir_ + "/worker-0: another process has joined under this number"));
+  EXPECT_EQ(
+      earlier->state().Save(),
+      absl::AlreadyExistsError(dir_ + "/worker-0: another process has joined under this number"));
   EXPECT_THAT(Names(), ElementsAre("residuals-3"));
   EXPECT_TRUE(client_->state().Save().ok());
 }

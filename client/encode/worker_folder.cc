@@ -26,7 +26,8 @@ absl::Status ErrorAt(const std::string& path, const std::string& problem,
 }
 
 absl::Status TakenError(const std::string& path) {
-  return absl::AbortedError(absl::StrCat(path, ": another process has joined under this number"));
+  return absl::AlreadyExistsError(
+      absl::StrCat(path, ": another process has joined under this number"));
 }
 
 }  // namespace

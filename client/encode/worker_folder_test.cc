@@ -88,7 +88,7 @@ TEST_F(WorkerFolderTest, OnlyTheLatestProcessHoldsTheFolder) {
         folder.Take({RunId{run}, Generation{generation}, Incarnation{incarnation}});
     return taken.ok() ? absl::StatusOr<WorkerFolder>(folder) : taken;
   };
-  const absl::Status lost = absl::AbortedError(
+  const absl::Status lost = absl::AlreadyExistsError(
       absl::StrCat(folder_.path(), ": another process has joined under this number"));
   const WorkerFolder first = take(7, 1, 5).value();
   EXPECT_TRUE(first.CheckHeld().ok());

@@ -34,10 +34,10 @@ class StateSaver {
   // worker's number and for rollbacks. First calls BESIDE, unless it is null. Does nothing without
   // a state folder. If a server has not yet reported which pushed values gTop-k selected, first
   // calls WaitAll. REQUIRES: between BeginStep and NextStep, called only after an error. Errors:
-  // errors of the file system, with the path; errors of WaitAll and BESIDE; Aborted if another
-  // process of the worker has taken the folder; FailedPrecondition if no server is joined, or if
-  // Ready was called in an incomplete step, because the residuals may then lack values of pushes
-  // that no server has received.
+  // errors of the file system, with the path; errors of WaitAll and BESIDE; AlreadyExists if
+  // another process of the worker has taken the folder; FailedPrecondition if no server is joined,
+  // or if Ready was called in an incomplete step, because the residuals may then lack values of
+  // pushes that no server has received.
   absl::Status Save(const WriteBeside& beside = nullptr);
   // Copies the residuals and returns. A thread of the client then calls BESIDE and writes the
   // residuals. If writing fails, the thread logs the error, and the files of earlier steps remain.

@@ -36,7 +36,7 @@ def suspended_worker(site):
     site.worker(1, {"--admin": None}, name="new")
     site.says("new", "joined at step")
     site.started["worker1"].signal(signal.SIGCONT)
-    site.ends("worker1", 69, "another process has joined under this number")
+    site.ends("worker1", 76, "another process has joined under this number")
     site.steps(5)
     site.lives("worker0", "new")
 
