@@ -32,21 +32,6 @@ absl::StatusOr<std::optional<ServerEpoch>> ReadEpoch(Files& files, const std::st
   return epoch;
 }
 
-}  // namespace
-
-std::string ParentFolder(const std::string& path) {
-  std::filesystem::path folder(path);
-  if (!folder.has_filename()) folder = folder.parent_path();  // removes a slash at the end
-  const std::string parent = folder.parent_path().string();
-  return parent.empty() ? "." : parent;
-}
-
-std::string StateFolderPath(const std::string& root, ServerId server) {
-  return absl::StrCat(root, "/server-", server.value);
-}
-
-namespace {
-
 // Makes the folder PATH and its missing parents, so that they survive a crash.
 absl::Status MakeFolders(Files& files, const std::string& path) {
   const std::string parent = ParentFolder(path);
@@ -60,6 +45,17 @@ absl::Status MakeFolders(Files& files, const std::string& path) {
 }
 
 }  // namespace
+
+std::string ParentFolder(const std::string& path) {
+  std::filesystem::path folder(path);
+  if (!folder.has_filename()) folder = folder.parent_path();  // removes a slash at the end
+  const std::string parent = folder.parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+std::string StateFolderPath(const std::string& root, ServerId server) {
+  return absl::StrCat(root, "/server-", server.value);
+}
 
 absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& root,
                                             ServerId server) {

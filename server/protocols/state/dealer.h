@@ -96,8 +96,6 @@ class Dealer {
   void Share(uint32_t most, std::map<WorkerId, uint32_t> batches);
   // Returns the number of batches of WORKER in the last deal; 0 if it states none.
   uint32_t BatchesOf(WorkerId worker) const;
-  // Returns the step of the last deal; 0 if there is none.
-  Step last_step() const { return Step{deals_.empty() ? 0 : deals_.back().step()}; }
 
   // Returns the next deal if the members or their batches have changed since the last deal, the
   // members have been the same in all calls of the last kSettleTime, and a deal may be announced.
