@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "config/applicability.h"
 #include "config/fields.h"
 #include "config/parts/compression.h"
@@ -103,9 +102,7 @@ std::vector<std::string> LinesOf(const Problems& problems, const FieldPlaces& pl
 absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places, JobUse use) {
   // A job that comes from another process may name codecs where they have no meaning.
   const Problems misplaced = WrongValues(config);
-  if (!misplaced.empty()) {
-    return absl::InvalidArgumentError(absl::StrJoin(LinesOf(misplaced, places), "\n"));
-  }
+  if (!misplaced.empty()) return ErrorOf(misplaced.list(), places);
   Problems problems = UselessFields(config);
   const JobSpec spec = JobSpecOf(config, problems);
   if (use == JobUse::kProcesses) problems.Append(spec.ProcessProblems());
@@ -131,9 +128,7 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
     const auto place = order.find(NameOf(problem));
     return place == order.end() ? order.size() : place->second;
   });
-  return absl::InvalidArgumentError(absl::StrJoin(
-      all, "\n",
-      [&](std::string* out, const Problem& problem) { out->append(LineOf(problem, places)); }));
+  return ErrorOf(all, places);
 }
 
 absl::StatusOr<Straggler> ParseStraggler(std::string_view text) {

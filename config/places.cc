@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace thinwire {
 
@@ -25,6 +26,12 @@ std::string LineOf(const Problem& problem, const FieldPlaces& places) {
   // a file does not, so the message adds the field's name.
   return absl::StrCat(place->second, ": ",
                       IsFilePlace(place->second) ? absl::StrCat(name, ": ") : "", problem.text);
+}
+
+absl::Status ErrorOf(const std::vector<Problem>& problems, const FieldPlaces& places) {
+  return absl::InvalidArgumentError(absl::StrJoin(
+      problems, "\n",
+      [&](std::string* out, const Problem& problem) { out->append(LineOf(problem, places)); }));
 }
 
 }  // namespace thinwire

@@ -10,7 +10,9 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "common/text/problems.h"
 
 namespace thinwire {
@@ -28,6 +30,8 @@ bool IsFilePlace(const std::string& place);
 
 // Returns the problem as one line that begins with the place of its field.
 std::string LineOf(const Problem& problem, const FieldPlaces& places);
+// Returns InvalidArgument with the lines of all PROBLEMS. REQUIRES: there is one.
+absl::Status ErrorOf(const std::vector<Problem>& problems, const FieldPlaces& places);
 
 }  // namespace thinwire
 

@@ -2,11 +2,9 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/text/problems.h"
 
 namespace thinwire {
@@ -69,9 +67,7 @@ absl::StatusOr<JobConfig> SiteJob(const JobConfig& config, const SiteFlags& flag
         "--site_workers: missing (expected the number of workers of the site)");
   }
   if (const Problems problems = NotWithSites(config); !problems.empty()) {
-    std::vector<std::string> lines;
-    for (const Problem& problem : problems.list()) lines.push_back(LineOf(problem, places));
-    return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
+    return ErrorOf(problems.list(), places);
   }
   JobConfig job;
   job.set_name(absl::StrCat(config.name(), "-site-", *flags.site));

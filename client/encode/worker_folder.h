@@ -52,11 +52,11 @@ class WorkerFolder {
 
   const std::string& path() const { return path_; }
   // Makes PROCESS the one that uses the folder. An earlier process that is writing a file cannot
-  // finish it. Errors: AlreadyExists if a later process of the run uses the folder; DataLoss if the file
-  // `process` is damaged.
+  // finish it. Errors: AlreadyExists if a later process of the run uses the folder; DataLoss if the
+  // file `process` is damaged.
   absl::Status Take(const Process& process);
-  // Returns AlreadyExists if another process has taken the folder since. Errors: DataLoss if the file
-  // `process` is damaged. REQUIRES: Take has succeeded.
+  // Returns AlreadyExists if another process has taken the folder since. Errors: DataLoss if the
+  // file `process` is damaged. REQUIRES: Take has succeeded.
   absl::Status CheckHeld() const;
 
   // Returns the path of the residual file of STEP.

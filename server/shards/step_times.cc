@@ -1,7 +1,10 @@
 #include "server/shards/step_times.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
+
+#include "common/base/median.h"
 
 namespace thinwire {
 
@@ -46,9 +49,7 @@ std::optional<double> StepTimes::SecondsPerExample(WorkerId worker, size_t least
     if (step->examples > 0) times.push_back(step->seconds / step->examples);
   }
   if (times.empty() || times.size() < least) return std::nullopt;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::ranges::nth_element(times, middle);
-  return *middle;
+  return Median(std::move(times));
 }
 
 double StepTimes::ExamplesPerPush(uint32_t workers) const {

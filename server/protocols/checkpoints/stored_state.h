@@ -88,11 +88,11 @@ class StoredState final : public DecisionStore {
 
   explicit StoredState(const Parts& parts) : identity_(parts.state.identity), parts_(parts) {}
 
-  // Restores the snapshot of OPTIONS or else the state in the folder, if there is one, and starts the log, if there is one. Every
-  // process that has not left has a lease from NOW on. ALIGNED: all servers go back to checkpoints
-  // of the same step. OPTIONS must outlive this object. Errors: DataLoss if the state is damaged;
-  // FailedPrecondition if it belongs to another job or if the configuration differs; errors of the
-  // file system.
+  // Restores the snapshot of OPTIONS or else the state in the folder, if there is one, and starts
+  // the log, if there is one. Every process that has not left has a lease from NOW on. ALIGNED: all
+  // servers go back to checkpoints of the same step. OPTIONS must outlive this object. Errors:
+  // DataLoss if the state is damaged; FailedPrecondition if it belongs to another job or if the
+  // configuration differs; errors of the file system.
   absl::Status Recover(const DurableOptions& options, bool aligned, absl::Time now);
 
   // Returns the record of the run; nullopt before the model is defined.
