@@ -144,7 +144,6 @@ TEST_F(RelayTest, TheRelayPausesBehindTheLastRound) {
   Start(1);
   Answer(held_.Next(), 1);
   AwaitParameters(0, 0);
-  Tick(0);
   Push(0, 0, 0, 4);
   const HeldRelay::Round round = held_.Next();
   LeaveRequest request;

@@ -29,7 +29,6 @@ absl::Status WorkerAdmission::UseModel(const JoinRequest& request) {
   RETURN_IF_ERROR(parts_.model.MakeOrCompare(request));
   parts_.state.match.Keep(request);
   if (parts_.protocols.deals != nullptr) parts_.protocols.deals->AddTask(request);
-  if (parts_.protocols.relay != nullptr) parts_.protocols.relay->Joined(request);
   if (!parts_.stored.run().has_value()) {
     parts_.stored.RecordRun(parts_.state.identity.run, parts_.tokens.key(), request);
     parts_.checkpoints.SaveFirst();
@@ -44,6 +43,7 @@ void WorkerAdmission::Admit(const JoinCall& call, Incarnation incarnation) {
   const bool came_back = call.request.incarnation() != 0;
   parts_.protocols.start->Join(/*had_begun=*/came_back && call.request.had_begun());
   parts_.protocols.members->LogJoin(call.worker(), incarnation);
+  if (parts_.protocols.relay != nullptr) parts_.protocols.relay->Joined(call.request);
   const auto joined = [this, worker = call.worker(), incarnation,
                        done = call.done](std::vector<Effects> effects) {
     // The reply is posted to the control thread, which runs this function. The reply is therefore

@@ -93,6 +93,7 @@ void RelayLead::Pass(const ShardSteps& steps, const std::vector<RelayedPart>& pa
 
 void RelayLead::Joined(const JoinRequest& request) {
   join_ = request;
+  active_ = true;  // not only in Tick: a short run may end before the next one
   if (held_ != nullptr) std::exchange(held_, nullptr)();
 }
 
@@ -112,11 +113,8 @@ void RelayLead::Update(const ShardSteps& steps, const TensorValues& values) {
 }
 
 void RelayLead::Tick(absl::Time /*now*/) {
-  if (!membership_.Live().empty()) {
-    active_ = true;
-    return;
-  }
-  if (!active_ || under_way_count_ > 0) return;
+  if (!membership_.Live().empty()) active_ = true;
+  if (!active_ || !membership_.Live().empty() || under_way_count_ > 0) return;
   active_ = false;
   // The departures may still be on their way to the shards, and complete a last round there.
   model_.Get()->ForAllShards<int>(
