@@ -1,10 +1,12 @@
 #include "python/client_class.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "common/spec/group_spec.h"
 #include "common/spec/job_spec.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/spec/place_tensors.h"
 
 namespace nb = nanobind;
 
@@ -32,10 +35,12 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
              const std::vector<NamedShape>& tensors, uint32_t worker, std::string addresses,
              std::string credentials, bool insecure, std::string state_dir, uint64_t planned_steps,
              uint32_t examples, std::string task, std::string uplink, std::string downlink,
-             uint32_t local_steps, uint32_t fragments, uint32_t overlap_steps, double mixing) {
+             uint32_t local_steps, uint32_t fragments, uint32_t overlap_steps, double mixing,
+             std::optional<uint32_t> site, uint32_t site_workers) {
             new (self) PyClient(
                 config, settings, tensors,
                 {.worker = worker,
+                 .site = {.site = site, .workers = site_workers},
                  .addresses = std::move(addresses),
                  .credentials = std::move(credentials),
                  .insecure = insecure,
@@ -52,7 +57,7 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
           "config"_a, "settings"_a, "tensors"_a, "worker"_a, "addresses"_a, "credentials"_a = "",
           "insecure"_a = false, "state_dir"_a = "", "planned_steps"_a = 0, "examples"_a = 1,
           "task"_a = "", "uplink"_a = "", "downlink"_a = "", "local_steps"_a = 1, "fragments"_a = 1,
-          "overlap_steps"_a = 0, "mixing"_a = 0.5)
+          "overlap_steps"_a = 0, "mixing"_a = 0.5, "site"_a = nb::none(), "site_workers"_a = 0)
       .def("join", &PyClient::Join, "initial"_a,
            "Joins every server and returns the first step. INITIAL has one contiguous fp32 array "
            "per tensor, the same for all workers. Call it again after RolledBack.")
@@ -89,17 +94,20 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
       .def_prop_ro("closed", &PyClient::closed, "Whether the client can no longer be used.")
       .def_prop_ro(
           "durable",
-          [](const PyClient& self) { return self.job().recovery.durability != Durability::kNone; },
+          [](const PyClient& self) {
+            return self.job().spec.recovery.durability != Durability::kNone;
+          },
           "Whether the job has a durability other than none, so that join may be called again with "
           "the initial values.")
       .def_prop_ro(
-          "learning_rate", [](const PyClient& self) { return self.job().schedule.learning_rate; },
+          "learning_rate",
+          [](const PyClient& self) { return self.job().described().schedule.learning_rate; },
           "The setting learning_rate of the job.")
       .def_prop_ro(
           "group_rate_factors",
           [](const PyClient& self) {
             std::vector<double> factors;
-            for (const GroupSpec& group : self.job().AllGroups()) {
+            for (const GroupSpec& group : self.job().described().AllGroups()) {
               factors.push_back(group.learning_rate_factor);
             }
             return factors;
@@ -110,20 +118,23 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
       .def_prop_ro(
           "groups",
           [](const PyClient& self) {
+            std::vector<TensorShape> tensors = self.tensors();
+            self.Check(PlaceTensors(self.job().described().AllGroups(), tensors));
             std::vector<uint32_t> groups;
-            for (const TensorShape& tensor : self.client().partition().tensors()) {
-              groups.push_back(tensor.group);
-            }
+            for (const TensorShape& tensor : tensors) groups.push_back(tensor.group);
             return groups;
           },
           "The parameter group of each tensor.")
       .def_prop_ro(
           "holds_average",
-          [](const PyClient& self) { return Traits(self.job().optimizer.kind).holds_average; },
+          [](const PyClient& self) { return Traits(self.job().spec.optimizer.kind).holds_average; },
           "Whether the servers hold mean gradients in place of parameters.")
       .def_prop_ro(
-          "workers", [](const PyClient& self) { return self.job().rule.workers; },
-          "The number of workers at the start of the job.");
+          "workers", [](const PyClient& self) { return self.job().spec.rule.workers; },
+          "The number of workers at the start of the job, or of those of the site.")
+      .def_prop_ro(
+          "sites", [](const PyClient& self) { return self.job().site_count(); },
+          "The number of sites of the job; 1 without sites.");
   return client;
 }
 

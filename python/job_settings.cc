@@ -1,12 +1,15 @@
 #include "python/job_settings.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/text/did_you_mean.h"
 #include "config/applicability.h"
@@ -14,6 +17,7 @@
 #include "config/job.h"
 #include "config/job_text.h"
 #include "config/places.h"
+#include "config/site_job.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {
@@ -97,7 +101,7 @@ std::vector<std::string> JobSettingNames() {
 
 absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
                                         const std::vector<JobSetting>& settings,
-                                        const LocalStepsSpec& local) {
+                                        const LocalStepsSpec& local, const SiteFlags& site) {
   JobText text;
   if (!path.empty()) {
     ASSIGN_OR_RETURN(text, ReadJobFile(path));
@@ -119,8 +123,21 @@ absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
   }
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
   RETURN_IF_ERROR(CheckSupported(spec));
+  std::optional<JobSpec> upper;
+  if (site.site.has_value()) {
+    text.config.mutable_task()->set_local_steps(local.count);
+    absl::StatusOr<JobConfig> config = SiteJob(text.config, site, text.places);
+    if (!config.ok()) {
+      // The message may name a flag of the programs.
+      return absl::InvalidArgumentError(absl::StripPrefix(config.status().message(), "--"));
+    }
+    upper = std::move(spec);
+    text.config = *std::move(config);
+    ASSIGN_OR_RETURN(spec, CheckJob(text.config));
+  }
   text.config.clear_task();
-  return PythonJob{.config = std::move(text.config), .spec = std::move(spec)};
+  return PythonJob{
+      .config = std::move(text.config), .spec = std::move(spec), .upper = std::move(upper)};
 }
 
 }  // namespace thinwire

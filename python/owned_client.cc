@@ -19,8 +19,12 @@
 namespace thinwire {
 namespace {
 
+// Returns whether pushes in the first part of a run have another codec or density.
+bool WarmsUp(const PushWarmup& warmup) { return warmup.density.part > 0 || warmup.first_part > 0; }
+
 // Checks that SETTINGS fit the job.
-absl::Status CheckSettings(const JobSpec& spec, const WorkerSettings& settings) {
+absl::Status CheckSettings(const PythonJob& job, const WorkerSettings& settings) {
+  const JobSpec& spec = job.spec;
   if (settings.worker >= spec.rule.max_workers) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker: out of range (expected below ", spec.rule.max_workers,
@@ -31,11 +35,14 @@ absl::Status CheckSettings(const JobSpec& spec, const WorkerSettings& settings) 
         "addresses: missing (expected host:port of every server, from THINWIRE_ADDRESSES or "
         "init(addresses=...), got none)");
   }
-  const bool plans = spec.schedule.kind != ScheduleKind::kConstant || spec.schedule.warmup > 0;
+  const ScheduleSpec& schedule = job.described().schedule;
+  // Without a site, the client itself refuses a warm-up of its pushes without steps.
+  const bool plans = schedule.kind != ScheduleKind::kConstant || schedule.warmup > 0 ||
+                     (job.upper.has_value() && WarmsUp(job.upper->push.warmup));
   if (plans && settings.planned_steps == 0) {
     return absl::InvalidArgumentError(
         "steps: missing (expected the number of steps of the run, on which the schedule of the "
-        "learning rate depends, got none)");
+        "learning rate or the warm-up of the pushes depends, got none)");
   }
   return absl::OkStatus();
 }
@@ -85,7 +92,7 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
                                                                const WorkerSettings& settings,
                                                                std::vector<TensorShape> tensors,
                                                                ExecutorFactory& threads) {
-  RETURN_IF_ERROR(CheckSettings(job.spec, settings));
+  RETURN_IF_ERROR(CheckSettings(job, settings));
   absl::StatusOr<std::vector<std::string>> addresses =
       ParseAddresses(settings.addresses, job.spec.server_count);
   if (!addresses.ok()) {
@@ -102,12 +109,12 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
     return absl::InvalidArgumentError(absl::StripPrefix(rates.status().message(), "--"));
   }
   for (const std::string& warning : credentials.warnings()) LOG(WARNING) << warning;
-  ClientOptions options = MakeClientOptions(
-      job.spec,
-      {.worker = WorkerId{settings.worker},
-       .planned_examples = settings.planned_steps * settings.examples * job.spec.rule.workers,
-       .planned_steps = settings.planned_steps,
-       .state_dir = settings.state_dir});
+  ClientOptions options =
+      MakeClientOptions(job.spec, {.worker = WorkerId{settings.worker},
+                                   .planned_examples = settings.planned_steps * settings.examples *
+                                                       job.spec.rule.workers * job.site_count(),
+                                   .planned_steps = settings.planned_steps,
+                                   .state_dir = settings.state_dir});
   // A Python program steps its own optimizer between two steps of the servers.
   options.works_ahead = false;
   options.config = job.config;
@@ -115,6 +122,9 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
     ASSIGN_OR_RETURN(const JobText task,
                      ParseJobText(absl::StrCat("task { ", settings.task, " }"), "task"));
     options.config->MergeFrom(task.config);
+  } else if (job.upper.has_value() && WarmsUp(job.upper->push.warmup)) {
+    // The aggregator, which makes the pushes, computes the number of steps from the batch size.
+    options.config->mutable_task()->set_batch_size(settings.examples);
   }
   std::unique_ptr<OwnedClient> owned(
       new OwnedClient(*std::move(addresses), credentials, Bandwidth(*rates, threads)));

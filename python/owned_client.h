@@ -27,6 +27,7 @@
 #include "common/time/clock.h"
 #include "common/time/executor.h"
 #include "config/connection_flags.h"
+#include "config/site_job.h"
 #include "proto/grpc_credentials.h"
 #include "python/job_settings.h"
 
@@ -62,7 +63,9 @@ class KeptMemory final : public std::pmr::memory_resource {
 // The settings of a worker's process that PythonJob does not contain.
 struct WorkerSettings {
   uint32_t worker = 0;
-  std::string addresses;    // host:port of every server, separated by commas
+  SiteFlags site;
+  std::string
+      addresses;  // host:port of every server, separated by commas; in a site of its aggregator
   std::string credentials;  // folder; empty: plaintext
   bool insecure = false;
   BandwidthFlags bandwidth;

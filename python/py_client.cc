@@ -14,10 +14,10 @@ namespace nb = nanobind;
 namespace thinwire {
 
 PythonJob MakeJob(const std::string& config, const std::vector<Setting>& settings,
-                  const LocalStepsSpec& local) {
+                  const LocalStepsSpec& local, const SiteFlags& site) {
   std::vector<JobSetting> list;
   for (const auto& [name, values, place] : settings) list.push_back({name, values, place});
-  absl::StatusOr<PythonJob> job = MakePythonJob(config, list, local);
+  absl::StatusOr<PythonJob> job = MakePythonJob(config, list, local, site);
   if (!job.ok()) Raise("Error", std::string(job.status().message()));
   return *std::move(job);
 }
@@ -60,16 +60,16 @@ auto PyClient::Wait(Call call) {
 
 PyClient::PyClient(const std::string& config, const std::vector<Setting>& settings,
                    const std::vector<NamedShape>& tensors, const WorkerSettings& worker)
-    : pid_(getpid()), threads_(std::make_unique<Threads>()) {
-  const PythonJob job = MakeJob(config, settings, worker.local);
+    : pid_(getpid()),
+      threads_(std::make_unique<Threads>()),
+      job_(MakeJob(config, settings, worker.local, worker.site)) {
   std::vector<TensorShape> shapes;
   for (const auto& [name, shape] : tensors) shapes.push_back({.name = name, .shape = shape});
   absl::StatusOr<std::unique_ptr<OwnedClient>> owned =
-      OwnedClient::Make(job, worker, std::move(shapes), *threads_);
+      OwnedClient::Make(job_, worker, std::move(shapes), *threads_);
   if (!owned.ok()) Raise("Error", std::string(owned.status().message()));
   owned_ = *std::move(owned);
   owned_->client().SetWaitCheck([this] { return GoesOn(); });
-  job_ = job.spec;
   ready_.resize(tensors.size());
 }
 

@@ -43,9 +43,9 @@ using Setting = std::tuple<std::string, std::vector<std::string>, std::string>;
 using NamedShape = std::tuple<std::string, std::vector<int64_t>>;
 
 // Returns the job of the job file CONFIG, "" for none, and SETTINGS, with workers that take LOCAL
-// steps. Raises Error.
+// steps; the job of SITE if it names one. Raises Error.
 PythonJob MakeJob(const std::string& config, const std::vector<Setting>& settings,
-                  const LocalStepsSpec& local = {});
+                  const LocalStepsSpec& local = {}, const SiteFlags& site = {});
 
 // Returns ClaimWorkerNumber. Other Python threads run meanwhile, and Ctrl-C ends the wait.
 uint32_t ClaimNumberForPython(const std::string& config, const std::string& addresses,
@@ -80,7 +80,7 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   bool closed() const;
   bool in_step() const { return state_ == State::kInStep || state_ == State::kEncoded; }
   bool joined() const { return state_ != State::kNew; }
-  const JobSpec& job() const { return job_; }
+  const PythonJob& job() const { return job_; }
   const std::vector<TensorShape>& tensors() const { return owned_->tensors(); }
   nanobind::object Replica(uint32_t tensor, nanobind::handle self) const;
   // Returns the last result of Join or NextStep.
@@ -133,7 +133,7 @@ class [[gnu::visibility("hidden")]] PyClient {  // as the classes of nanobind
   std::vector<AnyArray> gradients_;  // the arrays that the client reads
   std::unique_ptr<Threads> threads_;
   std::unique_ptr<OwnedClient> owned_;
-  JobSpec job_;
+  PythonJob job_;
   uint64_t examples_ = 0;
   State state_ = State::kNew;
   Step next_;

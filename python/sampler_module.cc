@@ -55,20 +55,22 @@ void AddSampler(nb::module_& module) {
   nb::class_<PySampler>(
       module, "Sampler",
       "Which examples a worker takes in which step (worker/batches/sampler.h). All "
-      "numbers are positive, except the worker's and the seed.")
+      "numbers are positive, except the worker's, the seed and the site's, which is below SITES.")
       .def(
           "__init__",
           [](PySampler* self, uint64_t example_count, uint32_t worker, uint32_t workers,
-             uint32_t batch_size, uint32_t batch_count, uint64_t seed) {
+             uint32_t batch_size, uint32_t batch_count, uint64_t seed, uint32_t site,
+             uint32_t sites) {
             new (self) PySampler({.example_count = example_count,
                                   .worker = WorkerId{worker},
                                   .workers = workers,
                                   .batch_size = batch_size,
                                   .batch_count = batch_count,
-                                  .seed = seed});
+                                  .seed = seed,
+                                  .share = {.site = site, .sites = sites}});
           },
           "example_count"_a, "worker"_a, "workers"_a, "batch_size"_a, "batch_count"_a = 1,
-          "seed"_a = 1)
+          "seed"_a = 1, "site"_a = 0, "sites"_a = 1)
       .def("add", &PySampler::Add, "deal"_a, "Adds the next deal, a result of Client.await_deals.")
       .def("forget_deals", &PySampler::ForgetDeals, "Removes all deals, after a rollback.")
       .def_prop_ro("deal_count", &PySampler::deal_count, "The number of the newest deal.")

@@ -33,7 +33,7 @@ void PyStreaming::Follow() {
 void PyStreaming::Begin(uint32_t examples, uint32_t local_steps, bool whole) {
   client_.BeginStep(examples, 1, 1);
   const std::vector<client::FragmentMove> moves =
-      client::MovesOfStep(client_.job().task.local, local_steps, whole);
+      client::MovesOfStep(client_.job().spec.task.local, local_steps, whole);
   moves_.assign(moves.begin(), moves.end());
 }
 

@@ -30,6 +30,8 @@ class Process(NamedTuple):
     state_dir: str
     uplink: str
     downlink: str
+    site: int | None  # None: the worker belongs to no site
+    site_workers: int
     processes: int  # that are one worker together
 
 
@@ -40,16 +42,16 @@ _stop_ends_process = False
 
 def init(worker: int | str | None = None, addresses: str | None = None, config: str | None = None,
          credentials: str | None = None, insecure: bool | None = None, state_dir: str | None = None, processes: int = 1,
-         uplink: str | None = None, downlink: str | None = None) -> None:
+         uplink: str | None = None, downlink: str | None = None, site: int | None = None, site_workers: int | None = None) -> None:
     """Sets the settings of this process. An argument that is None has the value of its environment variable.
 
     In the main thread, also handles SIGTERM unless the program does: the worker leaves after its step (docs/python.md).
 
     Args:
-      worker: the number of this worker, from 0. THINWIRE_WORKER, else RANK, which torchrun sets, else 0. "auto": server 0 of
-        the addresses chooses a free number.
-      addresses: host:port of every server, in the order of their numbers, separated by commas. THINWIRE_ADDRESSES. Without
-        both, worker 0 starts the servers under torchrun (docs/python_launch.md).
+      worker: the number of this worker, from 0, in a site among its workers. THINWIRE_WORKER, else RANK, which torchrun sets,
+        else 0. "auto": server 0 of the addresses chooses a free number.
+      addresses: host:port of every server, in the order of their numbers, separated by commas; in a site that of its
+        aggregator. THINWIRE_ADDRESSES. Without both, worker 0 starts the servers under torchrun (docs/python_launch.md).
       config: the path of the job file, which the servers read too. THINWIRE_CONFIG. Without it, the job consists of the
         settings of DistributedOptimizer and of the environment.
       credentials: the folder with ca.pem, cert.pem and key.pem. THINWIRE_CREDENTIALS; none: plaintext.
@@ -58,6 +60,8 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
       processes: the number of processes that are one worker together (local_group). RANK and WORLD_SIZE count processes.
       uplink: the rate that the bytes sent stay below on average, in bits per second, such as 20mbit. THINWIRE_UPLINK.
       downlink: the same for the bytes received. THINWIRE_DOWNLINK.
+      site: the number of the site to which this worker belongs (docs/sites.md). THINWIRE_SITE; none: no site.
+      site_workers: the number of workers of this site. Required with a site. THINWIRE_SITE_WORKERS.
     """
     global _process
     if not isinstance(processes, int) or processes < 1:
@@ -70,6 +74,7 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
         worker = _number("THINWIRE_WORKER", 0) if "THINWIRE_WORKER" in os.environ else _number("RANK", 0) // processes
     if worker != "auto" and (not isinstance(worker, int) or worker < 0):
         raise Error(f"worker: wrong value (expected a whole number from 0, or auto, got {worker!r})")
+    site, site_workers = _site(site, site_workers)
     if insecure is None:
         insecure = os.environ.get("THINWIRE_INSECURE", "").lower() in ("1", "true", "yes", "on")
     own: dict[str, Any] = {
@@ -88,6 +93,8 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
         worker=int(worker),
         uplink=_given(uplink, "THINWIRE_UPLINK"),
         downlink=_given(downlink, "THINWIRE_DOWNLINK"),
+        site=site,
+        site_workers=site_workers,
         processes=processes,
         **own,
     )
@@ -97,20 +104,19 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
 
 
 def rank() -> int:
-    """Returns the number of this worker, from 0. Errors: Error before init()."""
-    return process("rank()").worker
+    """Returns the number of this worker, from 0, among those of all sites. Errors: Error before init(); those of world_size()."""
+    own = process("rank()")
+    return own.worker if own.site is None else own.worker * _job_workers(own) + own.site
 
 
 def world_size() -> int:
     """Returns the number of workers with which the job starts: THINWIRE_WORKERS, else `workers` of the job file, else WORLD_SIZE.
 
-    1 if there are none. The argument `workers` of an optimizer is not known here. `live` of an optimizer has the workers that
+    1 if there are none. In a site: this number, which is that of the sites, times `site_workers`. The argument `workers` of an optimizer is not known here. `live` of an optimizer has the workers that
     are there at the moment. Errors: Error before init(), and for a wrong number or job file.
     """
     own = process("world_size()")
-    if "THINWIRE_WORKERS" in os.environ:
-        return _number("THINWIRE_WORKERS", 1)
-    return _client.file_workers(own.config) if own.config else max(1, _number("WORLD_SIZE", 1) // own.processes)
+    return _job_workers(own) * (1 if own.site is None else own.site_workers)
 
 
 # --- the rest is for the package ---
@@ -145,8 +151,8 @@ def settings(arguments: Mapping[str, Any]) -> list[Setting]:
     """Returns the settings of the job for _client.Client: defaults, then the environment, then ARGUMENTS."""
     own = process("settings()")
     found: list[Setting] = []
-    if not own.config:
-        # Without a job file, the addresses and torchrun tell the sizes of the job.
+    if not own.config and own.site is None:
+        # Without a job file, the addresses and torchrun tell the sizes of the job. In a site, they are those of the site.
         if own.addresses:
             found.append(("servers", [str(own.addresses.count(",") + 1)], "addresses"))
         if "WORLD_SIZE" in os.environ:
@@ -189,6 +195,33 @@ def await_addresses() -> str:
             time.sleep(_POLL_SECONDS)
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def _job_workers(own: Process) -> int:
+    """Returns `workers` of the job: the number of its workers, or of its sites."""
+    if "THINWIRE_WORKERS" in os.environ:
+        return _number("THINWIRE_WORKERS", 1)
+    if own.config:
+        return _client.file_workers(own.config)
+    return max(1, _number("WORLD_SIZE", 1) // own.processes) if own.site is None else 1
+
+
+def _site(site: int | None, workers: int | None) -> tuple[int | None, int]:
+    """Returns the site of this process, and the number of the site's workers, from the arguments of init()."""
+    if site is None and "THINWIRE_SITE" in os.environ:
+        site = _number("THINWIRE_SITE", 0)
+    if workers is None and "THINWIRE_SITE_WORKERS" in os.environ:
+        workers = _number("THINWIRE_SITE_WORKERS", 1)
+    if site is None:
+        if workers is not None:
+            raise Error(f"site_workers: only valid with site (expected the number of a site, got {workers} and no site)")
+        return None, 0
+    if workers is None:
+        raise Error("site_workers: missing (expected the number of workers of the site)")
+    for name, number, least in (("site", site, 0), ("site_workers", workers, 1)):
+        if not isinstance(number, int) or number < least:
+            raise Error(f"{name}: wrong value (expected a whole number from {least}, got {number!r})")
+    return site, workers
 
 
 def _request_stop(number: int, frame: FrameType | None) -> None:

@@ -62,6 +62,9 @@ def _parse() -> argparse.Namespace:
             parser.error(f"--{name}: out of range (expected at least 1, got {getattr(arguments, name)})")
     if not os.path.isfile(arguments.script):
         parser.error(f"{arguments.script}: no such file (expected a Python program)")
+    if os.environ.get("THINWIRE_SITE"):
+        parser.error("THINWIRE_SITE: only valid with an aggregator that runs already (expected none, since launch starts servers, "
+                     f"got {os.environ['THINWIRE_SITE']})")
     if os.environ.get("THINWIRE_ADDRESSES"):
         parser.error("THINWIRE_ADDRESSES: only valid with servers that run already (expected none, since launch starts "
                      f"servers, got {os.environ['THINWIRE_ADDRESSES']})")

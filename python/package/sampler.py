@@ -45,7 +45,8 @@ class ElasticSampler:
     The DataLoader may load batches ahead. If the examples are then dealt anew, or the servers go back to an earlier step, these
     batches come in vain: the optimizer's step() ignores them, and `step_number` stays.
 
-    All workers need the same data, batch_size and seed; the servers refuse a worker with others.
+    All workers need the same data, batch_size and seed; the servers refuse a worker with others. Each site deals its part of
+    the examples among its own workers (docs/sites.md).
 
     Args:
       data: the data set, or another object with len().
@@ -114,11 +115,11 @@ class ElasticSampler:
         fields = {"train_examples": self._example_count, "batch_size": self.batch_size, "seed": self._seed} | fields
         return " ".join(f"{name}: {value}" for name, value in fields.items())
 
-    def attach(self, worker: int, workers: int, batch_count: int) -> None:
-        """Begins the work for an optimizer, which uses BATCH_COUNT batches in a step."""
+    def attach(self, worker: int, workers: int, batch_count: int, site: int = 0, sites: int = 1) -> None:
+        """Begins the work for an optimizer, which uses BATCH_COUNT batches in a step. WORKER and WORKERS are those of SITE."""
         if self._plan is not None:
             raise Error("sampler: has an optimizer already (expected an ElasticSampler of its own for each optimizer)")
-        self._plan = _client.Sampler(self._example_count, worker, workers, self.batch_size, batch_count, self._seed)
+        self._plan = _client.Sampler(self._example_count, worker, workers, self.batch_size, batch_count, self._seed, site, sites)
 
     def restart(self) -> None:
         """Forgets all deals and batches: the servers may have gone back to an earlier step."""

@@ -86,7 +86,7 @@ class JobWorker:
             nonlocal process, servers
             job.offer_job(job_settings)
             process = process._replace(addresses=job.await_addresses())
-            if not process.addresses and hosting.is_available():
+            if not process.addresses and process.site is None and hosting.is_available():
                 servers = hosting.HostedServers(_client.job_text(process.config, job_settings), process)
                 process = process._replace(addresses=servers.addresses)
             own = process._asdict()
@@ -102,7 +102,7 @@ class JobWorker:
             raise Error(f"optimizer: average is only valid with GradientAverage (expected an optimizer that updates "
                         f"parameters, got average with {type(self).__name__})")
         if sampler is not None:
-            sampler.attach(process.worker, self._client.workers, batch_count)
+            sampler.attach(process.worker, self._client.workers, batch_count, process.site or 0, self._client.sites)
         self._zeros: Floats | None = None  # the gradient of parameters that a step does not use
         self._lost_steps = 0
         self._nonfinite = 0
@@ -278,7 +278,7 @@ class JobWorker:
         except Error as error:
             print(f"thinwire: leaves with an unknown residual: {error}", file=sys.stderr)
         cause = "SIGTERM" if self._stop_requested() else "an operator removed this worker"
-        print(f"thinwire: {cause}: worker {job.rank()} leaves before step {self._step}", file=sys.stderr)
+        print(f"thinwire: {cause}: worker {job.process('close()').worker} leaves before step {self._step}", file=sys.stderr)
         self.close()
         raise SystemExit(job.STOPPED if self._stop_requested() else 0)
 

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -15,10 +16,13 @@ namespace {
 uint64_t DividedUp(uint64_t count, uint64_t by) { return (count + by - 1) / by; }
 
 // Returns the number of steps of the whole run, as the sampler of a worker of the site counts them.
-uint64_t PlannedSteps(const SiteRelay::Options& options, uint64_t planned_examples) {
-  const TaskSpec& task = options.job.task;
-  const uint64_t of_site = DividedUp(planned_examples / task.epochs, options.job.rule.workers);
-  return task.epochs * DividedUp(DividedUp(of_site, options.site_workers), task.step_examples());
+// JOIN is that of a worker.
+uint64_t PlannedSteps(const SiteRelay::Options& options, const JoinRequest& join) {
+  const Task& task = join.config().task();
+  const uint64_t epochs = std::max<uint64_t>(task.epochs(), 1);
+  const uint64_t of_step = std::max<uint64_t>(uint64_t{task.batch_size()} * task.accumulate(), 1);
+  const uint64_t of_site = DividedUp(join.planned_examples() / epochs, options.job.rule.workers);
+  return epochs * DividedUp(DividedUp(of_site, options.site_workers), of_step);
 }
 
 }  // namespace
@@ -95,11 +99,11 @@ absl::Status SiteRelay::JoinAnew(const RelayedRound& round) {
 }
 
 absl::Status SiteRelay::MakeClient(const JoinRequest& join) {
-  ClientOptions options = MakeClientOptions(
-      options_.job, {.worker = options_.worker,
-                     .planned_examples = join.planned_examples(),
-                     .planned_steps = PlannedSteps(options_, join.planned_examples()),
-                     .state_dir = options_.state_dir});
+  ClientOptions options =
+      MakeClientOptions(options_.job, {.worker = options_.worker,
+                                       .planned_examples = join.planned_examples(),
+                                       .planned_steps = PlannedSteps(options_, join),
+                                       .state_dir = options_.state_dir});
   // The site's workers compute each gradient from the newest parameters that they can get.
   options.works_ahead = false;
   options.config = options_.config;

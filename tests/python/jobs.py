@@ -87,8 +87,8 @@ class Servers:
 
     def worker(self, scenario, number, environment=None, **arguments):
         """Starts the function SCENARIO of worker.py as worker NUMBER; with ENVIRONMENT in place of the variable of its number."""
-        environment = dict(os.environ, PYTHONPATH=PYTHONPATH, THINWIRE_ADDRESSES=self.addresses, OMP_NUM_THREADS="1",
-                           **(environment or {"THINWIRE_WORKER": str(number)}))
+        general = {"PYTHONPATH": PYTHONPATH, "THINWIRE_ADDRESSES": self.addresses, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, **general, **(environment or {"THINWIRE_WORKER": str(number)})}
         if "RANK" in environment:
             environment.pop("THINWIRE_WORKER", None)
         return subprocess.Popen(

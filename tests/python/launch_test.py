@@ -190,6 +190,7 @@ class LaunchTest(LaunchTestCase):
             (("--work", "2", program), {}, "unrecognized arguments: --work"),
             (("--ordered_fold", program), {}, r"--ordered_fold: missing value \(expected a value such as true, got the"),
             ((program,), {"THINWIRE_ADDRESSES": "127.0.0.1:7000"}, "THINWIRE_ADDRESSES: only valid with servers that run"),
+            ((program,), {"THINWIRE_SITE": "1"}, "THINWIRE_SITE: only valid with an aggregator that runs already"),
         ):
             with self.subTest(arguments=arguments):
                 code, output, errors = self.end_of(self.launch(*arguments, **variables))

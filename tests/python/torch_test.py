@@ -632,7 +632,8 @@ class NumbersTest(unittest.TestCase):
     """rank() and world_size(), in the order of their sources."""
 
     def numbers(self, config=None, **variables):
-        names = ("THINWIRE_WORKER", "THINWIRE_WORKERS", "THINWIRE_CONFIG", "RANK", "WORLD_SIZE")
+        names = ("THINWIRE_WORKER", "THINWIRE_WORKERS", "THINWIRE_CONFIG", "RANK", "WORLD_SIZE", "THINWIRE_SITE",
+                 "THINWIRE_SITE_WORKERS")
         clean = {name: value for name, value in os.environ.items() if name not in names}
         with mock.patch.dict(os.environ, dict(clean, **variables), clear=True):
             tw.init(config=config)
@@ -648,6 +649,12 @@ class NumbersTest(unittest.TestCase):
             file.flush()
             self.assertEqual(self.numbers(config=file.name, **torchrun), (1, 4))
             self.assertEqual(self.numbers(config=file.name, THINWIRE_WORKERS="5"), (0, 5))
+
+    def test_a_site_counts_the_workers_of_all_sites(self):
+        site = {"THINWIRE_SITE": "1", "THINWIRE_SITE_WORKERS": "2"}
+        self.assertEqual(self.numbers(THINWIRE_WORKER="1", THINWIRE_WORKERS="3", **site), (1 * 3 + 1, 3 * 2))
+        # The variables of torchrun are those of the site.
+        self.assertEqual(self.numbers(RANK="1", WORLD_SIZE="2", THINWIRE_WORKERS="3", **site), (1 * 3 + 1, 3 * 2))
 
     def test_mistakes(self):
         with self.assertRaisesRegex(thinwire.Error, r"WORLD_SIZE: wrong value \(expected a whole number from 1, got '0'\)"):

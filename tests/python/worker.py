@@ -35,17 +35,17 @@ def values_of(model):
     return [p.detach().flatten().tolist() for p in model.parameters()]
 
 
-def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None, overlap=True):
+def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None, overlap=True, planned=0):
     """Trains the model and prints its parameters, the last loss and the counters.
 
     Reads a line of input at step PAUSE_AT. Every step takes at least STEP_SECONDS; if that is not 0, prints a line before the
-    first step.
+    first step. PLANNED: the argument `steps` of the optimizer.
     """
     model = make_model()
     tw.init(state_dir=state_dir)
     settings = dict(settings)
     optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer", "sgd"), settings.pop("learning_rate"), overlap=overlap,
-                                        **settings)
+                                        steps=planned, **settings)
     if step_seconds:
         print("training", flush=True)
     while optimizer.step_number < steps:
