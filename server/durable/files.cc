@@ -124,6 +124,10 @@ struct FolderCloser {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
+std::string TemporaryOf(const std::string& folder, const std::string& name) {
+  return absl::StrCat(folder, "/", name, ".tmp");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WritableFile>> PosixFiles::Create(const std::string& path) {
@@ -228,16 +232,24 @@ absl::StatusOr<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& pa
 
 absl::Status ReplaceFile(Files& files, const std::string& folder, const std::string& name,
                          const ByteChain& bytes) {
-  const std::string path = absl::StrCat(folder, "/", name);
-  const std::string temporary = path + ".tmp";
+  RETURN_IF_ERROR(PrepareFile(files, folder, name, bytes));
+  return PutPreparedFile(files, folder, name);
+}
+
+absl::Status PrepareFile(Files& files, const std::string& folder, const std::string& name,
+                         const ByteChain& bytes) {
+  const std::string temporary = TemporaryOf(folder, name);
   // An interrupted call may have left it.
   if (const absl::Status removed = files.Remove(temporary); !absl::IsNotFound(removed)) {
     RETURN_IF_ERROR(removed);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(temporary));
   RETURN_IF_ERROR(file->Append(bytes));
-  RETURN_IF_ERROR(file->Sync());
-  RETURN_IF_ERROR(files.Rename(temporary, path));
+  return file->Sync();
+}
+
+absl::Status PutPreparedFile(Files& files, const std::string& folder, const std::string& name) {
+  RETURN_IF_ERROR(files.Rename(TemporaryOf(folder, name), absl::StrCat(folder, "/", name)));
   return files.SyncFolder(folder);
 }
 

@@ -70,6 +70,11 @@ class Files {
 // NAME.tmp. Errors: those of the file system, with the path.
 absl::Status ReplaceFile(Files& files, const std::string& folder, const std::string& name,
                          const ByteChain& bytes);
+// The two halves of ReplaceFile: the first one writes NAME.tmp to disk, so that the second one, which
+// renames it, needs no room.
+absl::Status PrepareFile(Files& files, const std::string& folder, const std::string& name,
+                         const ByteChain& bytes);
+absl::Status PutPreparedFile(Files& files, const std::string& folder, const std::string& name);
 
 // The files of the operating system. Only the user of the process can read what it creates, because
 // the state of a job contains secrets.

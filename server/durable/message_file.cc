@@ -10,11 +10,23 @@
 #include "common/memory/byte_chain.h"
 
 namespace thinwire {
+namespace {
+
+ByteChain BytesOf(const google::protobuf::MessageLite& message) {
+  const std::string text = message.SerializeAsString();
+  return CopyArray(std::as_bytes(std::span(text)));
+}
+
+}  // namespace
 
 absl::Status WriteMessage(Files& files, const std::string& folder, const std::string& name,
                           const google::protobuf::MessageLite& message) {
-  const std::string text = message.SerializeAsString();
-  return ReplaceFile(files, folder, name, CopyArray(std::as_bytes(std::span(text))));
+  return ReplaceFile(files, folder, name, BytesOf(message));
+}
+
+absl::Status PrepareMessage(Files& files, const std::string& folder, const std::string& name,
+                            const google::protobuf::MessageLite& message) {
+  return PrepareFile(files, folder, name, BytesOf(message));
 }
 
 absl::Status ReadMessage(Files& files, const std::string& path, std::string_view expected,

@@ -18,6 +18,11 @@ namespace thinwire {
 absl::Status WriteMessage(Files& files, const std::string& folder, const std::string& name,
                           const google::protobuf::MessageLite& message);
 
+// Writes MESSAGE to the file NAME.tmp, which PutPreparedFile (files.h) gives the name NAME. Errors: those
+// of the file system.
+absl::Status PrepareMessage(Files& files, const std::string& folder, const std::string& name,
+                            const google::protobuf::MessageLite& message);
+
 // Sets MESSAGE to that of the file PATH. Errors: NotFound; DataLoss "PATH: not EXPECTED" if the file
 // is damaged; other errors of the file system.
 absl::Status ReadMessage(Files& files, const std::string& path, std::string_view expected,

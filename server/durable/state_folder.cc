@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
-#include "common/memory/byte_chain.h"
 #include "proto/state.pb.h"
 #include "server/durable/message_file.h"
 
@@ -81,25 +76,26 @@ absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::T
   return Epoch{epoch.epoch()};
 }
 
-absl::Status StoreRelayed(Files& files, const std::string& folder, Step next) {
-  const auto text = std::make_shared<const std::string>(absl::StrCat("step ", next.value, "\n"));
-  return ReplaceFile(files, folder, kRelayedFile, ByteChain(std::as_bytes(std::span(*text)), text));
+absl::Status PrepareRelayed(Files& files, const std::string& folder, Step next) {
+  RelayedSteps steps;
+  steps.set_next(next.value);
+  return PrepareMessage(files, folder, kRelayedFile, steps);
+}
+
+absl::Status StoreRelayed(Files& files, const std::string& folder) {
+  return PutPreparedFile(files, folder, kRelayedFile);
 }
 
 absl::StatusOr<Step> ReadRelayed(Files& files, const std::string& folder) {
+  constexpr char kExpected[] = "the relayed steps of an aggregator";
   const std::string path = absl::StrCat(folder, "/", kRelayedFile);
-  const absl::StatusOr<ByteChain> bytes = files.Read(path);
-  if (absl::IsNotFound(bytes.status())) return Step{};
-  RETURN_IF_ERROR(bytes.status());
-  std::string text(bytes->size(), '\0');
-  bytes->CopyTo(std::as_writable_bytes(std::span(text)));
-  absl::string_view number = text;
-  Step next;
-  if (absl::ConsumePrefix(&number, "step ") && absl::ConsumeSuffix(&number, "\n") &&
-      absl::SimpleAtoi(number, &next.value)) {
-    return next;
-  }
-  return absl::DataLossError(absl::StrCat(path, ": damaged (expected \"step N\")"));
+  RelayedSteps steps;
+  const absl::Status read = ReadMessage(files, path, kExpected, steps);
+  if (absl::IsNotFound(read)) return Step{};
+  RETURN_IF_ERROR(read);
+  // An empty file is a message without a step.
+  if (steps.next() == 0) return absl::DataLossError(absl::StrCat(path, ": not ", kExpected));
+  return Step{steps.next()};
 }
 
 absl::StatusOr<Generation> StoredGeneration(Files& files, const std::string& folder) {

@@ -41,10 +41,13 @@ absl::StatusOr<Epoch> NextEpoch(Files& files, const std::string& folder, absl::T
 // those of NextEpoch.
 absl::StatusOr<Generation> StoredGeneration(Files& files, const std::string& folder);
 
-// The file `relayed` of the FOLDER of an aggregator (docs/sites.md): the servers of the upper job have
-// the rounds before NEXT. ReadRelayed returns 0 without a file. Errors: those of the file system;
-// DataLoss if the file is damaged.
-absl::Status StoreRelayed(Files& files, const std::string& folder, Step next);
+// The file `relayed` of the FOLDER of an aggregator (docs/sites.md), a RelayedSteps: the servers of the
+// upper job have the rounds before NEXT, which is above 0. Before the aggregator passes on a round, it
+// calls PrepareRelayed, which writes all that needs room on the disk; afterwards StoreRelayed, which
+// replaces the file. ReadRelayed returns 0 without a file. Errors: those of the file system; DataLoss
+// if the file is damaged.
+absl::Status PrepareRelayed(Files& files, const std::string& folder, Step next);
+absl::Status StoreRelayed(Files& files, const std::string& folder);
 absl::StatusOr<Step> ReadRelayed(Files& files, const std::string& folder);
 
 // The lead numbers its changes of the rule from its epoch. An earlier process has made fewer.

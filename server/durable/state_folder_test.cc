@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "absl/time/time.h"
+#include "common/memory/array_bytes.h"
 #include "server/durable/testing/faulty_files.h"
 
 namespace thinwire {
@@ -62,17 +63,56 @@ TEST(StateFolderTest, TheRelayedStepIsReadBack) {
   ASSERT_TRUE(files.MakeFolder("/disk").ok());
   EXPECT_EQ(ReadRelayed(files, "/disk").value(), Step{0});
   for (const uint64_t step : {1u, 123u}) {
-    ASSERT_TRUE(StoreRelayed(files, "/disk", Step{step}).ok());
+    const Step before = ReadRelayed(files, "/disk").value();
+    ASSERT_TRUE(PrepareRelayed(files, "/disk", Step{step}).ok());
+    EXPECT_EQ(ReadRelayed(files, "/disk").value(), before);
+    ASSERT_TRUE(StoreRelayed(files, "/disk").ok());
     EXPECT_EQ(ReadRelayed(files, "/disk").value(), Step{step});
   }
+}
+
+TEST(StateFolderTest, AStoredRelayedStepSurvivesACrash) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    FaultyFiles files(seed);
+    ASSERT_TRUE(files.MakeFolder("/disk").ok());
+    ASSERT_TRUE(files.SyncFolder("/").ok());
+    ASSERT_TRUE(PrepareRelayed(files, "/disk", Step{7}).ok());
+    ASSERT_TRUE(StoreRelayed(files, "/disk").ok());
+    ASSERT_TRUE(PrepareRelayed(files, "/disk", Step{8}).ok());
+    files.Crash();
+    files.Restart();
+    EXPECT_EQ(ReadRelayed(files, "/disk").value(), Step{7});
+    // The next process prepares the step again.
+    ASSERT_TRUE(PrepareRelayed(files, "/disk", Step{8}).ok());
+    ASSERT_TRUE(StoreRelayed(files, "/disk").ok());
+    EXPECT_EQ(ReadRelayed(files, "/disk").value(), Step{8});
+  }
+}
+
+TEST(StateFolderTest, AFullDiskRefusesARelayedStepBeforeItIsPassedOn) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder("/disk").ok());
+  ASSERT_TRUE(PrepareRelayed(files, "/disk", Step{7}).ok());
+  ASSERT_TRUE(StoreRelayed(files, "/disk").ok());
+  files.SetFreeBytes(0);
+  const absl::Status full = PrepareRelayed(files, "/disk", Step{8});
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), testing::HasSubstr("/disk/relayed.tmp: cannot write"));
+  EXPECT_EQ(ReadRelayed(files, "/disk").value(), Step{7});
 }
 
 TEST(StateFolderTest, ADamagedRelayedStepIsReported) {
   FaultyFiles files;
   ASSERT_TRUE(files.MakeFolder("/disk").ok());
-  ASSERT_TRUE(ReplaceFile(files, "/disk", "relayed", ByteChain(std::vector<std::byte>(3))).ok());
-  EXPECT_EQ(ReadRelayed(files, "/disk").status().message(),
-            "/disk/relayed: damaged (expected \"step N\")");
+  // Empty, zeros, a varint that is cut off, and text.
+  for (const std::string text :
+       {std::string(), std::string(3, '\0'), std::string("\x08\x80"), std::string("step 12\n")}) {
+    const std::span bytes = std::as_bytes(std::span(text));
+    ASSERT_TRUE(ReplaceFile(files, "/disk", "relayed", CopyArray(bytes)).ok());
+    const absl::Status status = ReadRelayed(files, "/disk").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(status.message(), "/disk/relayed: not the relayed steps of an aggregator");
+  }
 }
 
 TEST(StateFolderTest, TheGenerationOfAReturnInMemorySurvivesACrash) {

@@ -273,7 +273,15 @@ std::unique_ptr<SiteRelay> ServerProcess::MakeRelay(const std::unique_ptr<Job>* 
             }
           }};
   if (durable_.has_value()) {
-    parts.passed = [this](Step next) { return StoreRelayed(files_, folder_->path, next); };
+    // The relay fails after an error. The first failure decides the exit code.
+    const auto or_fail = [this](absl::Status written) {
+      if (!written.ok()) requests_.Fail(written, ExitCode::kIo);
+      return written;
+    };
+    parts.passing = [this, or_fail](Step next) {
+      return or_fail(PrepareRelayed(files_, folder_->path, next));
+    };
+    parts.passed = [this, or_fail] { return or_fail(StoreRelayed(files_, folder_->path)); };
   }
   return std::make_unique<SiteRelay>(SiteRelay::Options{.config = upper.config,
                                                         .job = upper.spec,

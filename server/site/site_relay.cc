@@ -61,6 +61,10 @@ void SiteRelay::Stop() {
 
 void SiteRelay::PassNow(const RelayedRound& round, const Done& done) {
   pushed_ = false;
+  if (!round.first) {
+    const absl::Status passing = parts_.passing(round.step + 1);
+    if (!passing.ok()) return parts_.failed(passing);
+  }
   absl::Status status = client_ == nullptr ? JoinAnew(round) : Push(round);
   while (!status.ok() && client_ != nullptr && client_->rolled_back()) {
     LOG(WARNING) << status.message();
@@ -69,10 +73,10 @@ void SiteRelay::PassNow(const RelayedRound& round, const Done& done) {
     }
     status = Join();
   }
-  if (status.ok() && !round.first) status = parts_.passed(round.step + 1);
+  if (status.ok() && !round.first) status = parts_.passed();
   if (absl::IsCancelled(status)) {
     // The process ends. The site does not repeat a round that the servers have.
-    if (pushed_ && parts_.passed(round.step + 1).ok()) done(Replica());
+    if (pushed_ && parts_.passed().ok()) done(Replica());
     return;
   }
   if (!status.ok()) return parts_.failed(status);
@@ -136,7 +140,11 @@ absl::Status SiteRelay::Join() {
 }
 
 absl::Status SiteRelay::Push(const RelayedRound& round) {
-  if (client_->state().IsDue()) RETURN_IF_ERROR(client_->state().Save());
+  if (client_->state().IsDue()) {
+    // After an error, the next wait of the step returns it.
+    const absl::Status started = client_->state().StartSave();
+    if (!started.ok()) LOG(WARNING) << "state not saved: " << started.message();
+  }
   client_->BeginStep(next_, round.examples, /*scale=*/1, static_cast<float>(round.rate_factor));
   for (uint32_t i = 0; i < round.tensors.size(); ++i) client_->Ready(i, round.tensors[i]);
   RETURN_IF_ERROR(client_->EndStep());

@@ -43,8 +43,11 @@ class SiteRelay final : public RoundRelay {
   // The functions are called on the relay's thread. They must not call Stop().
   struct Parts {
     std::function<std::unique_ptr<Transport>()> make_transport;
-    // The servers of the upper job have accepted the rounds before step NEXT of the site.
-    std::function<absl::Status(Step next)> passed = [](Step) { return absl::OkStatus(); };
+    // The relay passes on the round before step NEXT of the site. After an error it does not, and
+    // fails.
+    std::function<absl::Status(Step next)> passing = [](Step) { return absl::OkStatus(); };
+    // The servers of the upper job have accepted the round of the last call of `passing`.
+    std::function<absl::Status()> passed = [] { return absl::OkStatus(); };
     // The relay has failed: it passes no round any more.
     std::function<void(const absl::Status&)> failed;
     // The run of the site has ended: all its workers have left, after the last step, because it has
