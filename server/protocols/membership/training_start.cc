@@ -60,8 +60,15 @@ void TrainingStart::Tick(absl::Time now) {
                                      target](const std::vector<int>& shut) {
     if (std::ranges::find(shut, 1) == shut.end()) return;
     model->SubmitToAll(OpenEvent{}, [](const std::vector<Effects>&) {});
-    LOG(WARNING) << "no other worker has joined for " << patience << ": training begins with the "
-                 << live_count << " of " << target << " workers that are live";
+    if (live_count < target) {
+      LOG(WARNING) << "no other worker has joined for " << patience << ": training begins with the "
+                   << live_count << " of " << target << " workers that are live";
+    } else {
+      LOG(WARNING)
+          << "all " << target << " workers are live, but after " << patience
+          << " training has not begun: the first parameters are missing. Those of a site come "
+             "from the servers of the upper job";
+    }
   });
 }
 
