@@ -52,6 +52,13 @@ void AddSite(CommandFlags& command, SiteFlags& flags, const std::string& note) {
       .Between(1u, kMostWorkers)
       .Needs(site)
       .Environment("THINWIRE_SITE_WORKERS");
+  command
+      .Add("--site_backup", flags.backup,
+           "Each round of the site waits for all its workers except this number (mode backup), the "
+           "same in all its processes. Below --site_workers. Default: 0 (mode sync)")
+      .Type("COUNT")
+      .Needs(site)
+      .Environment("THINWIRE_SITE_BACKUP");
 }
 
 absl::StatusOr<JobConfig> SiteJob(const JobConfig& config, const SiteFlags& flags,
@@ -66,6 +73,11 @@ absl::StatusOr<JobConfig> SiteJob(const JobConfig& config, const SiteFlags& flag
     return absl::InvalidArgumentError(
         "--site_workers: missing (expected the number of workers of the site)");
   }
+  if (flags.backup >= flags.workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--site_backup: out of range (expected below ", flags.workers,
+                     ", the number of workers of the site, got ", flags.backup, ")"));
+  }
   if (const Problems problems = NotWithSites(config); !problems.empty()) {
     return ErrorOf(problems.list(), places);
   }
@@ -73,6 +85,10 @@ absl::StatusOr<JobConfig> SiteJob(const JobConfig& config, const SiteFlags& flag
   job.set_name(absl::StrCat(config.name(), "-site-", *flags.site));
   Consistency& consistency = *job.mutable_consistency();
   consistency.set_workers(flags.workers);
+  if (flags.backup > 0) {
+    consistency.set_mode(Consistency::Mode::backup);
+    consistency.set_backup(flags.backup);
+  }
   consistency.set_ordered_fold(upper.ordered_fold());
   consistency.set_lease_seconds(upper.lease_seconds());
   consistency.set_start_timeout_seconds(upper.start_timeout_seconds());

@@ -50,6 +50,20 @@ TEST(SiteJobTest, AJobWithoutDurabilityHasSitesWithoutIt) {
   EXPECT_EQ(CheckJob(*site)->recovery.durability, Durability::kNone);
 }
 
+TEST(SiteJobTest, ASiteBeginsInModeBackup) {
+  const JobConfig config = Parse("consistency { ordered_fold: true }").config;
+  const absl::StatusOr<JobConfig> site = SiteJob(config, {.site = 0, .workers = 4, .backup = 1});
+  ASSERT_TRUE(site.ok()) << site.status();
+  const absl::StatusOr<JobSpec> spec = CheckJob(*site);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->rule.mode(), "backup");
+  EXPECT_EQ(spec->rule.quorum, 3u);
+  EXPECT_TRUE(spec->rule.ordered_fold);
+  EXPECT_EQ(SiteJob(config, {.site = 0, .workers = 2, .backup = 2}).status().message(),
+            "--site_backup: out of range (expected below 2, the number of workers of the site, got "
+            "2)");
+}
+
 TEST(SiteJobTest, ASiteIsAWorkerOfTheJob) {
   const JobConfig config = Parse("consistency { workers: 2 }").config;
   EXPECT_TRUE(SiteJob(config, {.site = 1, .workers = 1}).ok());

@@ -32,6 +32,7 @@ class Process(NamedTuple):
     downlink: str
     site: int | None  # None: the worker belongs to no site
     site_workers: int
+    site_backup: int
     processes: int  # that are one worker together
 
 
@@ -42,7 +43,8 @@ _stop_ends_process = False
 
 def init(worker: int | str | None = None, addresses: str | None = None, config: str | None = None,
          credentials: str | None = None, insecure: bool | None = None, state_dir: str | None = None, processes: int = 1,
-         uplink: str | None = None, downlink: str | None = None, site: int | None = None, site_workers: int | None = None) -> None:
+         uplink: str | None = None, downlink: str | None = None, site: int | None = None, site_workers: int | None = None,
+         site_backup: int | None = None) -> None:
     """Sets the settings of this process. An argument that is None has the value of its environment variable.
 
     In the main thread, also handles SIGTERM unless the program does: the worker leaves after its step (docs/python.md).
@@ -62,6 +64,7 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
       downlink: the same for the bytes received. THINWIRE_DOWNLINK.
       site: the number of the site to which this worker belongs (docs/sites.md). THINWIRE_SITE; none: no site.
       site_workers: the number of workers of this site. Required with a site. THINWIRE_SITE_WORKERS.
+      site_backup: the rounds of the site wait for all its workers except this number. THINWIRE_SITE_BACKUP, else 0.
     """
     global _process
     if not isinstance(processes, int) or processes < 1:
@@ -74,7 +77,6 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
         worker = _number("THINWIRE_WORKER", 0) if "THINWIRE_WORKER" in os.environ else _number("RANK", 0) // processes
     if worker != "auto" and (not isinstance(worker, int) or worker < 0):
         raise Error(f"worker: wrong value (expected a whole number from 0, or auto, got {worker!r})")
-    site, site_workers = _site(site, site_workers)
     if insecure is None:
         insecure = os.environ.get("THINWIRE_INSECURE", "").lower() in ("1", "true", "yes", "on")
     own: dict[str, Any] = {
@@ -93,8 +95,7 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
         worker=int(worker),
         uplink=_given(uplink, "THINWIRE_UPLINK"),
         downlink=_given(downlink, "THINWIRE_DOWNLINK"),
-        site=site,
-        site_workers=site_workers,
+        **_site(site, site_workers, site_backup),
         processes=processes,
         **own,
     )
@@ -206,22 +207,22 @@ def _job_workers(own: Process) -> int:
     return max(1, _number("WORLD_SIZE", 1) // own.processes) if own.site is None else 1
 
 
-def _site(site: int | None, workers: int | None) -> tuple[int | None, int]:
-    """Returns the site of this process, and the number of the site's workers, from the arguments of init()."""
+def _site(site: int | None, workers: int | None, backup: int | None) -> dict[str, Any]:
+    """Returns the fields of Process about the site, from the arguments of init()."""
     if site is None and "THINWIRE_SITE" in os.environ:
         site = _number("THINWIRE_SITE", 0)
     if workers is None and "THINWIRE_SITE_WORKERS" in os.environ:
         workers = _number("THINWIRE_SITE_WORKERS", 1)
-    if site is None:
-        if workers is not None:
-            raise Error(f"site_workers: only valid with site (expected the number of a site, got {workers} and no site)")
-        return None, 0
-    if workers is None:
-        raise Error("site_workers: missing (expected the number of workers of the site)")
-    for name, number, least in (("site", site, 0), ("site_workers", workers, 1)):
-        if not isinstance(number, int) or number < least:
+    if backup is None and "THINWIRE_SITE_BACKUP" in os.environ:
+        backup = _number("THINWIRE_SITE_BACKUP", 0)
+    for name, number, least in (("site", site, 0), ("site_workers", workers, 1), ("site_backup", backup, 0)):
+        if number is not None and (not isinstance(number, int) or number < least):
             raise Error(f"{name}: wrong value (expected a whole number from {least}, got {number!r})")
-    return site, workers
+        if number is not None and site is None:
+            raise Error(f"{name}: only valid with site (expected the number of a site, got {number} and no site)")
+    if site is not None and workers is None:
+        raise Error("site_workers: missing (expected the number of workers of the site)")
+    return {"site": site, "site_workers": workers or 0, "site_backup": backup or 0}
 
 
 def _request_stop(number: int, frame: FrameType | None) -> None:

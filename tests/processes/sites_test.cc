@@ -27,9 +27,11 @@ constexpr uint32_t kSiteWorkers = 2;
 // Each worker has 500 examples in batches of 10: 50 steps per epoch.
 constexpr uint64_t kEpochSteps = 50;
 
-std::string JobText(uint32_t workers, const std::string& settings, uint32_t epochs) {
+std::string JobText(uint32_t workers, const std::string& settings, uint32_t epochs,
+                    uint32_t lease_seconds = 3) {
   return absl::StrCat("name: \"wide\" servers: ", kServers, " consistency { workers: ", workers,
-                      " lease_seconds: 3 } optimization { optimizer: momentum learning_rate: 0.01 "
+                      " lease_seconds: ", lease_seconds,
+                      " } optimization { optimizer: momentum learning_rate: 0.01 "
                       "} ",
                       settings,
                       " task { model: softmax train_examples: 2000 test_examples: 1000 batch_size: "
@@ -52,8 +54,9 @@ class SitesTest : public testing::Test {
   static std::string NameOf(uint32_t site, uint32_t worker) {
     return absl::StrCat("worker", site, "-", worker);
   }
-  static std::vector<std::string> SiteFlags(uint32_t site) {
-    return {"--site", absl::StrCat(site), "--site_workers", absl::StrCat(kSiteWorkers)};
+  std::vector<std::string> SiteFlags(uint32_t site) const {
+    return {"--site",        absl::StrCat(site),   "--site_workers", absl::StrCat(kSiteWorkers),
+            "--site_backup", absl::StrCat(backup_)};
   }
   // Makes a certificate of JOB, and returns its folder. ROLE: the role and the flag of the number.
   std::string Issue(const std::string& job, const std::vector<std::string>& role) {
@@ -118,6 +121,7 @@ class SitesTest : public testing::Test {
   Daemons daemons_;
   const std::string ca_ = daemons_.folder() + "/ca";
   bool durable_ = false;
+  uint32_t backup_ = 0;
   std::string job_ = JobText(kSites, "", 1);
   std::vector<std::string> addresses_ = std::vector<std::string>(kServers, "127.0.0.1:0");
   std::vector<std::string> aggregators_ = std::vector<std::string>(kSites, "127.0.0.1:0");
@@ -260,6 +264,21 @@ TEST_F(SitesTest, AnOperatorChangesASiteToBackupWorkers) {
   }
 }
 
+TEST_F(SitesTest, ASiteInModeBackupDoesNotWaitForASlowWorker) {
+  backup_ = 1;
+  // The lease does not end while the worker is stopped.
+  job_ = JobText(kSites, "", 100, /*lease_seconds=*/600);
+  StartServers();
+  StartSites({"--delay", "5ms"});
+  ASSERT_TRUE(daemons_.WaitForEvent(NameOf(1, 1), IsStep(10)).has_value());
+  daemons_.Signal(NameOf(1, 1), SIGSTOP);
+  const auto step = daemons_.WaitForEvent(NameOf(1, 0), IsStep(10));
+  ASSERT_TRUE(step.has_value());
+  EXPECT_TRUE(daemons_.WaitForEvent(NameOf(1, 0), IsStep(step->step().step() + 50)).has_value());
+  daemons_.Signal(NameOf(1, 1), SIGCONT);
+  EXPECT_TRUE(daemons_.WaitForEvent(NameOf(1, 1), IsStep(step->step().step() + 50)).has_value());
+}
+
 TEST_F(SitesTest, SitesOfADivergedRunEndWithItsCode) {
   job_ =
       "name: \"wide\" servers: 2 consistency { workers: 2 lease_seconds: 3 } "
@@ -317,6 +336,10 @@ TEST_F(SitesTest, WrongSettingsAreRefused) {
     return end.log;
   };
   for (const std::string program : {"server/server", "worker/worker"}) {
+    EXPECT_THAT(
+        error_of(program, job_, {"--site", "1", "--site_workers", "2", "--site_backup", "2"}),
+        HasSubstr("--site_backup: out of range (expected below 2, the number of workers of the "
+                  "site, got 2)"));
     EXPECT_THAT(
         error_of(program, job_, {"--site", "2", "--site_workers", "2"}),
         HasSubstr("--site: out of range (expected below 2, the number of workers of the job, "

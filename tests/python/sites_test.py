@@ -168,6 +168,7 @@ class SitesTest(unittest.TestCase):
         for arguments, text in (
             ({"site": 1}, r"site_workers: missing \(expected the number of workers of the site\)"),
             ({"site_workers": 2}, r"site_workers: only valid with site \(expected the number of a site, got 2 and no site\)"),
+            ({"site_backup": 1}, r"site_backup: only valid with site \(expected the number of a site, got 1 and no site\)"),
             ({"site": -1, "site_workers": 2}, r"site: wrong value \(expected a whole number from 0, got -1\)"),
             ({"site": 0, "site_workers": 0}, r"site_workers: wrong value \(expected a whole number from 1, got 0\)"),
         ):
@@ -182,6 +183,10 @@ class SitesTest(unittest.TestCase):
         def local_steps(**arguments):
             return tw.LocalSteps(model, torch.optim.SGD(model.parameters(), lr=0.1), every=4, workers=2, **arguments)
 
+        tw.init(worker=0, addresses="127.0.0.1:1", site=1, site_workers=2, site_backup=2)
+        text = r"^site_backup: out of range \(expected below 2, the number of workers of the site, got 2\)"
+        with self.assertRaisesRegex(thinwire.Error, text):
+            optimizer()
         for site, make, text in (
             (2, optimizer, r"^site: out of range \(expected below 2, the number of workers of the job, got 2\)"),
             (1, local_steps, r"local_steps: not possible in a job with sites \(expected 1, got 4\)"),
