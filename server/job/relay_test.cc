@@ -1,4 +1,7 @@
 // Tests a job that relays its rounds.
+#include <glog/logging.h>
+#include <gmock/gmock.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -7,6 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
 #include "server/job/testing/job_servers.h"
@@ -138,6 +143,39 @@ TEST_F(RelayTest, EachRoundIsRelayedAsWholeTensors) {
   Answer(round, 3);
   for (uint32_t w = 0; w < 2; ++w) AwaitParameters(w, 1);
   ExpectMasters(3);
+}
+
+// Keeps the lines of the log.
+class LogLines final : public google::LogSink {
+ public:
+  LogLines() { google::AddLogSink(this); }
+  ~LogLines() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
+            const char* message, size_t length) override {
+    absl::MutexLock lock(&mu_);
+    absl::StrAppend(&text_, absl::string_view(message, length), "\n");
+  }
+  std::string text() {
+    absl::MutexLock lock(&mu_);
+    return text_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::string text_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(RelayTest, AfterTheStartTimeoutTrainingStillNeedsTheParametersOfTheUpperJob) {
+  LogLines lines;
+  Start(2);
+  const HeldRelay::Round round = held_.Next();
+  clock_.Advance(JobSpec().start_timeout);
+  Tick(0);
+  Answer(round, 8);
+  for (uint32_t w = 0; w < 2; ++w) AwaitParameters(w, 0);  // behind the events of the timeout
+  EXPECT_THAT(lines.text(), testing::HasSubstr("all 2 workers are live, but after 1m training has "
+                                               "not begun: the first parameters are missing"));
+  EXPECT_THAT(lines.text(), testing::Not(testing::HasSubstr("training begins with")));
 }
 
 TEST_F(RelayTest, TheRelayPausesBehindTheLastRound) {

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,16 +29,26 @@ constexpr uint32_t kSiteWorkers = 2;
 // Each worker has 500 examples in batches of 10: 50 steps per epoch.
 constexpr uint64_t kEpochSteps = 50;
 
+// CONSISTENCY: the fields of this name besides `workers`.
 std::string JobText(uint32_t workers, const std::string& settings, uint32_t epochs,
-                    uint32_t lease_seconds = 3) {
+                    const std::string& consistency = "lease_seconds: 3") {
   return absl::StrCat("name: \"wide\" servers: ", kServers, " consistency { workers: ", workers,
-                      " lease_seconds: ", lease_seconds,
-                      " } optimization { optimizer: momentum learning_rate: 0.01 "
-                      "} ",
-                      settings,
+                      " ", consistency,
+                      " } optimization { optimizer: momentum learning_rate: 0.01 } ", settings,
                       " task { model: softmax train_examples: 2000 test_examples: 1000 batch_size: "
                       "10 epochs: ",
                       epochs, " }");
+}
+
+// Returns the values of a file of --output, which has one header with the names and shapes.
+std::vector<float> ValuesOf(const std::string& path) {
+  const std::string bytes = ReadWholeFile(path).value();
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const size_t begin = sizeof(header) + header;
+  std::vector<float> values((bytes.size() - begin) / sizeof(float));
+  std::memcpy(values.data(), bytes.data() + begin, values.size() * sizeof(float));
+  return values;
 }
 
 class SitesTest : public testing::Test {
@@ -79,7 +91,7 @@ class SitesTest : public testing::Test {
     ASSERT_NE(aggregators_[site], "");
   }
   void StartSites(std::vector<std::string> worker_flags = {}) {
-    for (uint32_t site = 0; site < kSites; ++site) {
+    for (uint32_t site = 0; site < site_count_; ++site) {
       StartAggregator(site);
       for (uint32_t w = 0; w < kSiteWorkers; ++w) {
         std::vector<std::string> flags = SiteFlags(site);
@@ -97,7 +109,7 @@ class SitesTest : public testing::Test {
   // the workers' counters.
   WorkerCounters AwaitEnd(uint64_t steps) {
     WorkerCounters sum;
-    for (uint32_t site = 0; site < kSites; ++site) {
+    for (uint32_t site = 0; site < site_count_; ++site) {
       for (uint32_t w = 0; w < kSiteWorkers; ++w) {
         const auto done =
             daemons_.WaitForEvent(NameOf(site, w), IsEvent(WorkerEvent::EventCase::kDone));
@@ -118,50 +130,58 @@ class SitesTest : public testing::Test {
     return sum;
   }
 
+  // Expects that the model file OF_SITES is that of one epoch of a job of WORKERS workers without
+  // sites.
+  void ExpectModelOfAJob(const std::string& of_sites, uint32_t workers) {
+    const std::string flat = daemons_.folder() + "/flat.safetensors";
+    const std::string job = daemons_.Write("flat.textproto", JobText(workers, "", 1));
+    const ProcessResult end =
+        daemons_.Run("cli/thinwire", {"train", "--config", job, "--output", flat});
+    ASSERT_EQ(end.exit, ExitStatus()) << end.log;
+    const std::vector<float> expected = ValuesOf(flat);
+    const std::vector<float> values = ValuesOf(of_sites);
+    ASSERT_EQ(values.size(), expected.size());
+    ASSERT_EQ(values.size(), 7850u);
+    double largest = 0;
+    double trained = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      largest = std::max(largest, std::abs(double{values[i]} - expected[i]));
+      trained = std::max(trained, std::abs(double{values[i]}));
+    }
+    EXPECT_GT(trained, 0.01);
+    EXPECT_LE(largest, 1e-6);
+  }
+  // Kills the aggregator of site 0 in a job with CONSISTENCY, starts it again, and waits for the end.
+  void KillAggregatorOf(const std::string& consistency) {
+    durable_ = true;
+    job_ = JobText(kSites, "recovery { durability: checkpoint checkpoint_seconds: 1 }", 3,
+                   absl::StrCat("lease_seconds: 3 ", consistency));
+    StartServers();
+    StartSites({"--delay", "20ms"});
+    ASSERT_TRUE(daemons_.WaitForEvent(NameOf(0, 0), IsStep(50)).has_value());
+    Kill(NameOf(0));
+    StartAggregator(0);
+    const WorkerCounters counters = AwaitEnd(3 * kEpochSteps);
+    EXPECT_GE(counters.rollbacks(), kSiteWorkers);
+    EXPECT_LE(counters.repeated_steps(), counters.rollbacks());
+  }
+
   Daemons daemons_;
   const std::string ca_ = daemons_.folder() + "/ca";
   bool durable_ = false;
+  uint32_t site_count_ = kSites;
   uint32_t backup_ = 0;
   std::string job_ = JobText(kSites, "", 1);
   std::vector<std::string> addresses_ = std::vector<std::string>(kServers, "127.0.0.1:0");
   std::vector<std::string> aggregators_ = std::vector<std::string>(kSites, "127.0.0.1:0");
 };
 
-// Returns the values of a file of --output, which has one header with the names and shapes.
-std::vector<float> ValuesOf(const std::string& path) {
-  const std::string bytes = ReadWholeFile(path).value();
-  uint64_t header = 0;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  const size_t begin = sizeof(header) + header;
-  std::vector<float> values((bytes.size() - begin) / sizeof(float));
-  std::memcpy(values.data(), bytes.data() + begin, values.size() * sizeof(float));
-  return values;
-}
-
 TEST_F(SitesTest, TwoSitesOfTwoWorkersTrainAsAJobOfFour) {
   const std::string of_sites = daemons_.folder() + "/sites.safetensors";
   StartServers();
   StartSites({"--output", of_sites});
   AwaitEnd(kEpochSteps);
-
-  const std::string flat = daemons_.folder() + "/flat.safetensors";
-  const ProcessResult end = daemons_.Run(
-      "cli/thinwire",
-      {"train", "--config", daemons_.Write("flat.textproto", JobText(kSites * kSiteWorkers, "", 1)),
-       "--output", flat});
-  ASSERT_EQ(end.exit, ExitStatus()) << end.log;
-  const std::vector<float> expected = ValuesOf(flat);
-  const std::vector<float> values = ValuesOf(of_sites);
-  ASSERT_EQ(values.size(), expected.size());
-  ASSERT_EQ(values.size(), 7850u);
-  double largest = 0;
-  double trained = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    largest = std::max(largest, std::abs(double{values[i]} - expected[i]));
-    trained = std::max(trained, std::abs(double{values[i]}));
-  }
-  EXPECT_GT(trained, 0.01);
-  EXPECT_LE(largest, 1e-6);
+  ExpectModelOfAJob(of_sites, kSites * kSiteWorkers);
 }
 
 TEST_F(SitesTest, WorkersContinueAfterTheirAggregatorWasKilled) {
@@ -181,6 +201,40 @@ TEST_F(SitesTest, WorkersContinueAfterTheirAggregatorWasKilled) {
   EXPECT_GE(counters.rollbacks(), 2 * kSiteWorkers);
   // The servers had every earlier round of the killed aggregators.
   EXPECT_LE(counters.repeated_steps(), counters.rollbacks());
+}
+
+TEST_F(SitesTest, AnAggregatorOfAnAsynchronousJobContinuesAfterKill) {
+  KillAggregatorOf("mode: async");
+}
+
+TEST_F(SitesTest, AnAggregatorOfABoundedJobContinuesAfterKill) {
+  KillAggregatorOf("mode: ssp slack: 2");
+}
+
+// The folder has the name of the file that the aggregator writes next, as a full disk has no room.
+TEST_F(SitesTest, AGradientWhoseNoteCannotBeWrittenIsNotPushed) {
+  durable_ = true;
+  site_count_ = 1;
+  job_ = JobText(1, "recovery { durability: checkpoint checkpoint_seconds: 1 }", 1);
+  const std::string of_site = daemons_.folder() + "/site.safetensors";
+  const std::string note = daemons_.folder() + "/site0/server-0/relayed.tmp";
+  const std::string blocking = daemons_.folder() + "/blocking";
+  ASSERT_TRUE(std::filesystem::create_directories(blocking + "/not-empty"));
+  StartServers();
+  StartSites({"--delay", "20ms", "--output", of_site});
+  ASSERT_TRUE(daemons_.WaitForEvent(NameOf(0, 0), IsStep(30)).has_value());
+  // Fails while the aggregator's file has this name.
+  std::error_code error;
+  do {
+    std::filesystem::rename(blocking, note, error);
+  } while (error);
+  const ProcessResult end = daemons_.WaitForEnd(NameOf(0));
+  EXPECT_EQ(end.exit.code, static_cast<int>(ExitCode::kIo)) << end.log;
+  EXPECT_THAT(end.log, HasSubstr(note + ": cannot "));
+  std::filesystem::remove_all(note);
+  StartAggregator(0);
+  AwaitEnd(2 * kEpochSteps);  // of a site that has all examples
+  ExpectModelOfAJob(of_site, kSiteWorkers);
 }
 
 TEST_F(SitesTest, SitesFollowARollbackOfTheServers) {
@@ -267,7 +321,7 @@ TEST_F(SitesTest, AnOperatorChangesASiteToBackupWorkers) {
 TEST_F(SitesTest, ASiteInModeBackupDoesNotWaitForASlowWorker) {
   backup_ = 1;
   // The lease does not end while the worker is stopped.
-  job_ = JobText(kSites, "", 100, /*lease_seconds=*/600);
+  job_ = JobText(kSites, "", 100, "lease_seconds: 600");
   StartServers();
   StartSites({"--delay", "5ms"});
   ASSERT_TRUE(daemons_.WaitForEvent(NameOf(1, 1), IsStep(10)).has_value());
