@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/text/problems.h"
 
 namespace thinwire {
@@ -15,6 +17,15 @@ using Schedules = Optimization::Schedule;
 using Codecs = Compression::Codec;
 
 constexpr uint32_t kMostWorkers = 65536;
+constexpr absl::string_view kSuffix = "-site-";
+
+// Returns whether NAME is that of a site's job.
+bool IsOfSite(absl::string_view name) {
+  const size_t begin = name.rfind(kSuffix);
+  if (begin == absl::string_view::npos) return false;
+  uint32_t number = 0;
+  return absl::SimpleAtoi(name.substr(begin + kSuffix.size()), &number);
+}
 
 // Returns the settings that need every worker in the upper job.
 Problems NotWithSites(const JobConfig& config) {
@@ -25,6 +36,12 @@ Problems NotWithSites(const JobConfig& config) {
     problems.Add(field, absl::StrCat("not possible in a job with sites (expected ", expected,
                                      ", got ", got, ")"));
   };
+  // The outer site's share of the examples would be lost.
+  if (IsOfSite(config.name())) {
+    problems.Add("name", absl::StrCat("the job of a site has no sites of its own (expected a name "
+                                      "without -site-NUMBER at its end, got ",
+                                      config.name(), ")"));
+  }
   const Optimization& optimization = config.optimization();
   refuse(config.task().local_steps() > 1, "local_steps", "1", config.task().local_steps());
   refuse(optimization.schedule() == Schedules::noise_scale, "schedule", "another", "noise_scale");
@@ -78,18 +95,24 @@ absl::StatusOr<JobConfig> SiteJob(const JobConfig& config, const SiteFlags& flag
         absl::StrCat("--site_backup: out of range (expected below ", flags.workers,
                      ", the number of workers of the site, got ", flags.backup, ")"));
   }
+  if (flags.backup > 0 && upper.ordered_fold()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--site_backup: not possible with ordered_fold, which needs mode sync (expected "
+        "0, got ",
+        flags.backup, ")"));
+  }
   if (const Problems problems = NotWithSites(config); !problems.empty()) {
     return ErrorOf(problems.list(), places);
   }
   JobConfig job;
-  job.set_name(absl::StrCat(config.name(), "-site-", *flags.site));
+  job.set_name(absl::StrCat(config.name(), kSuffix, *flags.site));
   Consistency& consistency = *job.mutable_consistency();
   consistency.set_workers(flags.workers);
   if (flags.backup > 0) {
     consistency.set_mode(Consistency::Mode::backup);
     consistency.set_backup(flags.backup);
   }
-  consistency.set_ordered_fold(upper.ordered_fold());
+  if (upper.ordered_fold()) consistency.set_ordered_fold(true);  // not a setting of mode backup
   consistency.set_lease_seconds(upper.lease_seconds());
   consistency.set_start_timeout_seconds(upper.start_timeout_seconds());
   consistency.set_drain_seconds(upper.drain_seconds());

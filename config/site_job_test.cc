@@ -51,17 +51,20 @@ TEST(SiteJobTest, AJobWithoutDurabilityHasSitesWithoutIt) {
 }
 
 TEST(SiteJobTest, ASiteBeginsInModeBackup) {
-  const JobConfig config = Parse("consistency { ordered_fold: true }").config;
-  const absl::StatusOr<JobConfig> site = SiteJob(config, {.site = 0, .workers = 4, .backup = 1});
+  const absl::StatusOr<JobConfig> site =
+      SiteJob(JobConfig(), {.site = 0, .workers = 4, .backup = 1});
   ASSERT_TRUE(site.ok()) << site.status();
   const absl::StatusOr<JobSpec> spec = CheckJob(*site);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->rule.mode(), "backup");
   EXPECT_EQ(spec->rule.quorum, 3u);
-  EXPECT_TRUE(spec->rule.ordered_fold);
-  EXPECT_EQ(SiteJob(config, {.site = 0, .workers = 2, .backup = 2}).status().message(),
+  EXPECT_EQ(SiteJob(JobConfig(), {.site = 0, .workers = 2, .backup = 2}).status().message(),
             "--site_backup: out of range (expected below 2, the number of workers of the site, got "
             "2)");
+  const JobConfig ordered = Parse("consistency { ordered_fold: true }").config;
+  EXPECT_EQ(SiteJob(ordered, {.site = 0, .workers = 2, .backup = 1}).status().message(),
+            "--site_backup: not possible with ordered_fold, which needs mode sync (expected 0, got "
+            "1)");
 }
 
 TEST(SiteJobTest, ASiteIsAWorkerOfTheJob) {
@@ -69,6 +72,15 @@ TEST(SiteJobTest, ASiteIsAWorkerOfTheJob) {
   EXPECT_TRUE(SiteJob(config, {.site = 1, .workers = 1}).ok());
   EXPECT_EQ(SiteJob(config, {.site = 2, .workers = 1}).status().message(),
             "--site: out of range (expected below 2, the number of workers of the job, got 2)");
+}
+
+TEST(SiteJobTest, ASiteHasNoSitesOfItsOwn) {
+  const absl::StatusOr<JobConfig> site = SiteJob(JobConfig(), {.site = 0, .workers = 2});
+  ASSERT_TRUE(site.ok()) << site.status();
+  EXPECT_THAT(std::string(SiteJob(*site, {.site = 0, .workers = 2}).status().message()),
+              HasSubstr("name: the job of a site has no sites of its own (expected a name without "
+                        "-site-NUMBER at its end, got train-site-0)"));
+  EXPECT_TRUE(SiteJob(Parse("name: \"on-site-work\"").config, {.site = 0, .workers = 2}).ok());
 }
 
 TEST(SiteJobTest, SettingsThatNeedEveryWorkerAreRefusedWithTheirPlaces) {
