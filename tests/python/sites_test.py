@@ -27,10 +27,10 @@ EPOCHS = 2
 class Site:
     """A site of the job of SERVERS: its aggregator, and its workers in `workers`. A context manager, which ends all of them."""
 
-    def __init__(self, servers, number, worker_count):
+    def __init__(self, servers, number, worker_count, backup=0):
         self.servers = servers
         self.number = number
-        self.worker_count = worker_count
+        self.settings = {"site": str(number), "site_workers": str(worker_count), "site_backup": str(backup)}
         self.workers = []
         self._address = "127.0.0.1:0"
         self._log = tempfile.TemporaryFile("w+", errors="replace")
@@ -51,8 +51,9 @@ class Site:
 
     def start_aggregator(self):
         """Starts the aggregator, at its former address if it ran before."""
-        command = [jobs.SERVER, "--config", self.servers.job_file, "--site", str(self.number), "--site_workers",
-                   str(self.worker_count), "--addresses", self.servers.addresses, "--listen", self._address]
+        command = [jobs.SERVER, "--config", self.servers.job_file, "--addresses", self.servers.addresses, "--listen", self._address]
+        for name, value in self.settings.items():
+            command += [f"--{name}", value]
         if self.servers.state_dir:
             command += ["--state_dir", os.path.join(self.servers.state_dir, f"site-{self.number}")]
         self.aggregator = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
@@ -65,10 +66,12 @@ class Site:
         self.aggregator.wait()
         self.aggregator.stdout.close()
 
-    def start(self, scenario, number, **arguments):
-        """Starts the function SCENARIO of worker.py as worker NUMBER of the site."""
-        environment = {"THINWIRE_WORKER": str(number), "THINWIRE_ADDRESSES": self._address, "THINWIRE_SITE": str(self.number),
-                       "THINWIRE_SITE_WORKERS": str(self.worker_count)}
+    def start(self, scenario, number, without=(), **arguments):
+        """Starts the function SCENARIO of worker.py as worker NUMBER of the site, WITHOUT some settings of the site."""
+        environment = {"THINWIRE_WORKER": str(number), "THINWIRE_ADDRESSES": self._address}
+        for name, value in self.settings.items():
+            if name not in without:
+                environment["THINWIRE_" + name.upper()] = value
         self.workers.append(self.servers.worker(scenario, number, environment, **arguments))
         return self.workers[-1]
 
@@ -162,6 +165,19 @@ class SitesTest(unittest.TestCase):
             result = jobs.result_of(site.start("train", 0, steps=steps, planned=steps))
             self.assertEqual(self.bytes_of(servers), bytes_)
         self.expect_equal(result, expected)
+
+    def test_a_site_in_mode_backup(self):
+        with jobs.Servers(workers=1, **MOMENTUM) as servers, Site(servers, 0, 2, backup=1) as site:
+            other = site.start("train", 0, without=["site_backup"])
+            self.assertEqual(other.wait(60), 1)
+            self.assertRegex(other.stderr.read(), r"RefusedError: .*consistency.mode differs .*expected backup, got sync")
+            processes = [site.start("train", w) for w in range(2)]
+            for result in jobs.results_of(processes):
+                self.assertGreaterEqual(result["step"], worker.STEPS)
+                self.assertLess(result["loss"], worker.loss_of(worker.make_model(), 0, 0).item())
+            code, log = site.end_of_aggregator()
+            self.assertEqual(code, 0, log)
+            self.assertIn("backup", log)
 
     def test_mistakes(self):
         model = worker.make_model()
