@@ -15,6 +15,7 @@
 #include "config/applicability.h"
 #include "config/fields.h"
 #include "config/job.h"
+#include "config/job_difference.h"
 #include "config/job_text.h"
 #include "config/places.h"
 #include "config/site_job.h"
@@ -89,6 +90,21 @@ absl::Status CheckSupported(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// Checks that the settings of a site's worker, which are in CONFIG, are those of the job file PATH.
+// The aggregator has no other ones.
+absl::Status CheckOfFile(const std::string& path, const JobConfig& of_file,
+                         const JobConfig& config) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        "config: missing (expected the job file of the site's aggregator, got none)");
+  }
+  const std::optional<std::string> difference =
+      JobDifference(of_file, config, Compared::kAllButTask);
+  if (!difference.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": in a site, all settings are those of this file: ", *difference));
+}
+
 }  // namespace
 
 std::vector<std::string> JobSettingNames() {
@@ -106,6 +122,7 @@ absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
   if (!path.empty()) {
     ASSIGN_OR_RETURN(text, ReadJobFile(path));
   }
+  const JobConfig of_file = text.config;
   const std::vector<Field> fields = Settings(*JobConfig::descriptor());
   std::vector<std::string> problems;
   for (const JobSetting& setting : settings) {
@@ -131,6 +148,7 @@ absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
       // The message may name a flag of the programs.
       return absl::InvalidArgumentError(absl::StripPrefix(config.status().message(), "--"));
     }
+    RETURN_IF_ERROR(CheckOfFile(path, of_file, text.config));
     upper = std::move(spec);
     text.config = *std::move(config);
     ASSIGN_OR_RETURN(spec, CheckJob(text.config));

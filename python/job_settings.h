@@ -43,7 +43,7 @@ std::vector<std::string> JobSettingNames();
 // Reads the job file PATH, unless PATH is "", replaces its values by SETTINGS in their order, and
 // checks the result. If SITE names one, returns the job of this site. Errors: errors of the job file;
 // InvalidArgument with one line per problem, also for settings that need a C++ worker; those of
-// SiteJob.
+// SiteJob, also if a setting differs from the job file, which the site's aggregator has.
 absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
                                         const std::vector<JobSetting>& settings,
                                         const LocalStepsSpec& local = {},

@@ -62,7 +62,8 @@ def init(worker: int | str | None = None, addresses: str | None = None, config: 
       processes: the number of processes that are one worker together (local_group). RANK and WORLD_SIZE count processes.
       uplink: the rate that the bytes sent stay below on average, in bits per second, such as 20mbit. THINWIRE_UPLINK.
       downlink: the same for the bytes received. THINWIRE_DOWNLINK.
-      site: the number of the site to which this worker belongs (docs/sites.md). THINWIRE_SITE; none: no site.
+      site: the number of the site to which this worker belongs (docs/sites.md), with the job file `config`. THINWIRE_SITE; none:
+        no site.
       site_workers: the number of workers of this site. Required with a site. THINWIRE_SITE_WORKERS.
       site_backup: the rounds of the site wait for all its workers except this number. THINWIRE_SITE_BACKUP, else 0.
     """

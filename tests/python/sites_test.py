@@ -68,7 +68,7 @@ class Site:
 
     def start(self, scenario, number, without=(), **arguments):
         """Starts the function SCENARIO of worker.py as worker NUMBER of the site, WITHOUT some settings of the site."""
-        environment = {"THINWIRE_WORKER": str(number), "THINWIRE_ADDRESSES": self._address}
+        environment = {"THINWIRE_WORKER": str(number), "THINWIRE_ADDRESSES": self._address, "THINWIRE_CONFIG": self.servers.job_file}
         for name, value in self.settings.items():
             if name not in without:
                 environment["THINWIRE_" + name.upper()] = value
@@ -194,29 +194,34 @@ class SitesTest(unittest.TestCase):
             tw.init(worker=0, addresses="127.0.0.1:1")
 
         def optimizer(**settings):
-            return tw.DistributedOptimizer(model, workers=2, **settings)
+            return tw.DistributedOptimizer(model, **settings)
 
         def local_steps(**arguments):
-            return tw.LocalSteps(model, torch.optim.SGD(model.parameters(), lr=0.1), every=4, workers=2, **arguments)
+            return tw.LocalSteps(model, torch.optim.SGD(model.parameters(), lr=0.1), every=4, **arguments)
 
-        tw.init(worker=0, addresses="127.0.0.1:1", site=1, site_workers=2, site_backup=2)
-        text = r"^site_backup: out of range \(expected below 2, the number of workers of the site, got 2\)"
-        with self.assertRaisesRegex(thinwire.Error, text):
-            optimizer()
-        for site, make, text in (
-            (2, optimizer, r"^site: out of range \(expected below 2, the number of workers of the job, got 2\)"),
-            (1, local_steps, r"local_steps: not possible in a job with sites \(expected 1, got 4\)"),
-            (1, lambda: local_steps(fragments=2), r"local_steps: not possible in a job with sites \(expected 1, got 4\)"),
-            (1, lambda: optimizer(optimizer="average"), "optimizer: not possible in a job with sites"),
-            (1, lambda: optimizer(schedule="cosine"), "steps: missing"),
-            (1, lambda: optimizer(push="topk", density_warmup=0.5), "steps: missing"),
+        config = os.path.join(self.folder, "job.textproto")
+        own = {"config": config, "addresses": "127.0.0.1:1", "site": 1, "site_workers": 2}
+        no_local_steps = r"local_steps: not possible in a job with sites \(expected 1, got 4\)"
+        for job, arguments, make, text in (
+            ("", {"site": 2}, optimizer, r"^site: out of range \(expected below 2, the number of workers of the job, got 2\)"),
+            ("", {"site_backup": 2}, optimizer,
+             r"^site_backup: out of range \(expected below 2, the number of workers of the site, got 2\)"),
+            ("", {}, local_steps, no_local_steps),
+            ("", {}, lambda: local_steps(fragments=2), no_local_steps),
+            ("optimization { optimizer: average }", {}, optimizer, "optimizer: not possible in a job with sites"),
+            ("optimization { schedule: cosine }", {}, optimizer, "steps: missing"),
+            ("compression { push: topk density_warmup: 0.5 }", {}, optimizer, "steps: missing"),
+            ("", {"addresses": "127.0.0.1:1,127.0.0.1:2"}, optimizer, "addresses: "),
+            ("", {"config": ""}, lambda: optimizer(workers=2),
+             r"config: missing \(expected the job file of the site's aggregator, got none\)"),
+            ("", {}, lambda: optimizer(optimizer="adam"),
+             r"job.textproto: in a site, all settings are those of this file: optimization.optimizer differs .*expected sgd, got adam"),
         ):
-            tw.init(worker=0, addresses="127.0.0.1:1", site=site, site_workers=2)
+            with open(config, "w", encoding="utf-8") as file:
+                file.write("consistency { workers: 2 } " + job)
+            tw.init(worker=0, **(own | arguments))
             with self.subTest(text), self.assertRaisesRegex(thinwire.Error, text):
                 make()
-        tw.init(worker=0, addresses="127.0.0.1:1,127.0.0.1:2", site=1, site_workers=2)
-        with self.assertRaisesRegex(thinwire.Error, "addresses: "):
-            optimizer()
 
 
 if __name__ == "__main__":
