@@ -14,6 +14,7 @@
 #include "config/job.h"
 #include "config/job_text.h"
 #include "config/places.h"
+#include "config/recipes.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {
@@ -110,6 +111,7 @@ absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
   }
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   DropReplacedFields(text.config, text.places);
+  ExpandRecipe(text.config, text.places);
   if (local.streaming()) {
     Task& task = *text.config.mutable_task();
     task.set_local_steps(local.count);

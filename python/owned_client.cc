@@ -31,13 +31,17 @@ absl::Status CheckSettings(const JobSpec& spec, const WorkerSettings& settings) 
         "addresses: missing (expected host:port of every server, from THINWIRE_ADDRESSES or "
         "init(addresses=...), got none)");
   }
-  const bool plans = spec.schedule.kind != ScheduleKind::kConstant || spec.schedule.warmup > 0;
-  if (plans && settings.planned_steps == 0) {
-    return absl::InvalidArgumentError(
-        "steps: missing (expected the number of steps of the run, on which the schedule of the "
-        "learning rate depends, got none)");
+  if (settings.planned_steps > 0) return absl::OkStatus();
+  std::string dependent;
+  if (spec.push.warmup.first_part > 0) dependent = "first_push_part depends";
+  if (spec.push.warmup.density.part > 0) dependent = "density_warmup depends";
+  if (spec.schedule.kind != ScheduleKind::kConstant || spec.schedule.warmup > 0) {
+    dependent = "the schedule of the learning rate depends";
   }
-  return absl::OkStatus();
+  if (dependent.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("steps: missing (expected the number of steps of the run, on which ", dependent,
+                   ", got none)"));
 }
 
 }  // namespace
