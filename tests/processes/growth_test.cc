@@ -91,7 +91,7 @@ constexpr char kGrowing[] = R"(
   servers: 2
   consistency { mode: sync workers: 2 }
   optimization { optimizer: sgd learning_rate: 0.02 schedule: noise_scale largest_batch: 16 }
-  task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 4 epochs: 6 }
+  task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 4 epochs: 8 }
   straggler: "0:30ms"
 )";
 
@@ -114,11 +114,11 @@ TEST_F(GrowthTest, AGrownBatchStartsWorkersThatShareIt) {
     EXPECT_GT(worker["examples"], 0) << worker;
     examples += worker["examples"].get<uint64_t>();
   }
-  EXPECT_EQ(examples, 6u * 3000);
+  EXPECT_EQ(examples, 8u * 3000);
   EXPECT_EQ(report["batch"], 16) << "the batch does not depend on the number of workers";
-  EXPECT_LT(report["steps"], 6 * 375);
+  EXPECT_LT(report["steps"], 8 * 375);
   EXPECT_EQ(report["updates"], report["steps"]);
-  EXPECT_EQ(report["epoch_rows"].size(), 6u);
+  EXPECT_EQ(report["epoch_rows"].size(), 8u);
   EXPECT_THAT(end.output, HasSubstr("4 of 4 done"));
   EXPECT_TRUE(report["problems"].empty()) << report["problems"];
 }
