@@ -16,6 +16,8 @@
 #   fp8                               fp8_e5m2 in both directions
 #   powersgd_1, powersgd_2            thinwire's powersgd, rank 1 and 2, with deltas in fp8_e5m2
 #   topk_1, topk_01                   top 1 % and .1 %, lazy slots, exact deltas, density warm-up over half of the run
+#   sparse                            recipe: sparse
+#   alone                             thinwire without any exchange during the run: all steps are local, and the models are averaged once
 #   diloco_H, diloco_H_F_T            torchft's DiLoCo over gloo: H local steps, F fragments (1 or 2), T local steps of overlap
 #   local_H, local_H_F_T              the same with thinwire, in fp8_e5m2 with deltas; local_fp32_H: fp32 in both directions
 #   python_SYSTEM                     SYSTEM with workers in Python (DistributedOptimizer) in place of the C++ worker
@@ -97,6 +99,8 @@ job_fields() {
     local_*) echo 'compression { push: fp8_e5m2 pull: delta_fp8_e5m2 }' ;;
     fp8) echo 'compression { push: fp8_e5m2 pull: fp8_e5m2 }' ;;
     powersgd_*) echo "compression { push: powersgd powersgd_rank: ${1#powersgd_} topk_values: bf16 shard_size: 262144 pull: delta_fp8_e5m2 }" ;;
+    alone) echo '' ;;
+    sparse) echo 'compression { recipe: sparse }' ;;
     topk_1) echo "compression { push: topk density: 0.01 $warm }" ;;
     topk_01) echo "compression { push: topk density: 0.001 $warm }" ;;
     *) return 1 ;;
@@ -199,6 +203,11 @@ run_thinwire() {
       read_local_steps "$1"
       optimizer="optimizer: nesterov momentum: $outer_momentum learning_rate: $outer_rate"
       task="local_steps: $local local_learning_rate: $local_rate fragments: $fragments overlap_steps: $overlap"
+      ;;
+    alone)
+      optimizer='optimizer: sgd learning_rate: 1'
+      task="local_steps: $((epochs * ((train_examples / 2 + batch_size - 1) / batch_size)))"
+      task="$task local_optimizer: momentum local_learning_rate: $learning_rate"
       ;;
     hook_*) codecs=${1#hook_} optimizer='optimizer: average' ;;
     # The program sets the rate of each step.

@@ -13,6 +13,7 @@
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/recipes.h"
 #include "proto/job.pb.h"
 #include "server/durable/files.h"
 
@@ -28,13 +29,17 @@ constexpr char kExamples[] =
 struct CheckedFile {
   JobConfig config;
   std::vector<std::string> warnings;
+  std::string recipe;  // see ExpandRecipe
 };
 
 absl::StatusOr<CheckedFile> ReadChecked(const std::string& file,
                                         const std::string& state_dir = "") {
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(file));
+  std::string recipe = ExpandRecipe(text.config, text.places);
   ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
-  CheckedFile checked{.config = text.config, .warnings = WarningsOf(text.config, job, text.places)};
+  CheckedFile checked{.config = text.config,
+                      .warnings = WarningsOf(text.config, job, text.places),
+                      .recipe = std::move(recipe)};
   // Only the machines of workers need these files, and a flag of a worker may replace their paths.
   for (std::string& line : MissingFiles(job.task, text.places)) {
     checked.warnings.push_back(std::move(line));
@@ -90,6 +95,7 @@ ExitCode CheckConfigFiles(const std::vector<std::string>& files, const std::stri
       continue;
     }
     for (const std::string& warning : checked->warnings) err << "warning: " << warning << std::endl;
+    if (!checked->recipe.empty()) out << file << ": recipe: " << checked->recipe << std::endl;
     out << file << ": ok" << std::endl;
   }
   return code;

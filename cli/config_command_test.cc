@@ -28,6 +28,19 @@ TEST(ConfigCommandTest, AGoodFileIsOkAndABadOneIsReported) {
                            "year of seconds, got -1)\n");
 }
 
+TEST(ConfigCommandTest, ARecipeIsShownWithItsSettings) {
+  const std::string file = File("recipe", "compression { recipe: sparse density: 0.5 pull: fp16 }");
+  std::ostringstream out, err, shown;
+  EXPECT_EQ(CheckConfigFiles({file}, "", out, err), ExitCode::kOk);
+  EXPECT_THAT(out.str(), HasSubstr(file + ": recipe: sparse: lazy_slots true, push topk, "
+                                          "topk_values fp8_e5m2, "));
+  EXPECT_EQ(ShowConfigFile(file, shown, err), ExitCode::kOk);
+  EXPECT_THAT(shown.str(), HasSubstr("push: topk\n"));
+  EXPECT_THAT(shown.str(), HasSubstr("density: 0.5\n"));
+  EXPECT_THAT(shown.str(), HasSubstr("pull: fp16\n"));
+  EXPECT_THAT(shown.str(), testing::Not(HasSubstr("recipe")));
+}
+
 TEST(ConfigCommandTest, AStalenessPolicyThatCannotWorkIsReported) {
   const std::string sync = File("sync", "consistency { staleness_policy: scale }");
   const std::string drop = File("drop", "consistency { mode: async staleness_policy: drop }");

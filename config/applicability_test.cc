@@ -56,6 +56,8 @@ constexpr Case kCases[] = {
      "consistency { mode: ssp staleness_policy: scale }"},
     {"dcasgd_lambda", "consistency", "0.04", "consistency { mode: async staleness_policy: dcasgd }",
      "consistency { staleness_policy: dcasgd }"},
+    {"dcasgd_decay", "consistency", "0.95", "consistency { mode: ssp staleness_policy: dcasgd }",
+     "consistency { mode: ssp staleness_policy: scale }"},
     {"ordered_fold", "consistency", "false", "", "consistency { mode: ssp }"},
     {"learning_rate", "optimization", "0.1", "", "optimization { optimizer: average }"},
     {"weight_decay", "optimization", "0", "", "optimization { optimizer: average }"},
@@ -203,7 +205,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 70u);
+  EXPECT_EQ(fields.size(), 71u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

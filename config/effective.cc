@@ -82,6 +82,7 @@ JobConfig EffectiveJob(const JobConfig& config) {
   for (const Field& field : Settings(*JobConfig::descriptor())) {
     if (Applies(field.name(), config)) SetToDefault(effective, field);
   }
+  effective.mutable_compression()->clear_recipe();  // its settings are there
   return effective;
 }
 

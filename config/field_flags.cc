@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "config/applicability.h"
 #include "config/field_docs.h"
+#include "config/recipes.h"
 
 namespace thinwire {
 namespace {
@@ -51,6 +52,7 @@ std::string Describe(const FieldDescriptor& field, const FieldDocs& docs) {
       EnumNames(field).size() > kMaxListedValues) {
     sentences.push_back(absl::StrCat("One of: ", Names(field, ", "), "."));
   }
+  if (field.name() == "recipe") sentences.push_back(RecipesText());
   const std::string value = DefaultText(field);
   if (!value.empty()) sentences.push_back(absl::StrCat("Default: ", value));
   return absl::StrJoin(sentences, " ");
@@ -107,6 +109,7 @@ absl::Status FieldFlags::Apply(JobConfig& config, FieldPlaces& places) const {
   }
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   DropReplacedFields(config, places);
+  ExpandRecipe(config, places);
   return absl::OkStatus();
 }
 

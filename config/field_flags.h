@@ -41,7 +41,8 @@ class FieldFlags {
 
   // Sets the fields of CONFIG to the values of flags and environment variables, and adds their
   // places ("--slack", "THINWIRE_SLACK") to PLACES. Then removes the fields of the job file that
-  // these values have made ineffective (DropReplacedFields in config/applicability.h). Errors:
+  // these values have made ineffective (DropReplacedFields in config/applicability.h), and replaces
+  // the recipe by its settings (config/recipes.h). Errors:
   // InvalidArgument with one line for each value that does not fit its field. REQUIRES: APP has
   // parsed the command line.
   absl::Status Apply(JobConfig& config, FieldPlaces& places) const;

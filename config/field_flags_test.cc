@@ -42,6 +42,30 @@ class FieldFlagsTest : public testing::Test {
   FieldPlaces places_;
 };
 
+TEST_F(FieldFlagsTest, TheRecipeIsReplacedAfterTheFlags) {
+  config_.mutable_compression()->set_recipe(Compression::Recipe::sparse);
+  places_ = {{"recipe", "job:2:5"}};
+  ASSERT_TRUE(Parse({"--density", "0.02", "--pull", "fp16"}).ok());
+  EXPECT_EQ(config_.compression().push(), Compression::Codec::topk);
+  EXPECT_EQ(config_.compression().density(), 0.02);
+  EXPECT_EQ(config_.compression().pull(), Compression::Codec::fp16);
+  EXPECT_FALSE(config_.compression().has_recipe());
+  EXPECT_EQ(places_.at("push"), "job:2:5: recipe: sparse");
+  EXPECT_EQ(places_.at("density"), "--density");
+}
+
+TEST_F(FieldFlagsTest, AFlagReplacesTheRecipeOfAFile) {
+  config_.mutable_compression()->set_recipe(Compression::Recipe::sparse);
+  places_ = {{"recipe", "job:2:5"}};
+  ASSERT_TRUE(Parse({"--recipe", "none"}).ok());
+  EXPECT_FALSE(config_.compression().has_push());
+}
+
+TEST_F(FieldFlagsTest, TheHelpListsTheSettingsOfTheRecipe) {
+  EXPECT_THAT(app_.get_option("--recipe")->get_description(),
+              HasSubstr("sparse: lazy_slots true, push topk, "));
+}
+
 TEST_F(FieldFlagsTest, EveryFieldIsAFlagInWhateverMessageItIs) {
   const auto status = Parse({"--servers", "2", "--mode=ssp", "--slack", "3", "--learning_rate",
                              "1e-3", "--report", "r.json", "--seed", "18446744073709551615",

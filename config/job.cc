@@ -104,6 +104,10 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
   const Problems misplaced = WrongValues(config);
   if (!misplaced.empty()) return ErrorOf(misplaced.list(), places);
   Problems problems = UselessFields(config);
+  if (const auto recipe = config.compression().recipe(); recipe != Compression::Recipe::none) {
+    problems.Add("recipe", absl::StrCat("not replaced by its settings (expected none, got ",
+                                        Compression::Recipe::Value_Name(recipe), ")"));
+  }
   const JobSpec spec = JobSpecOf(config, problems);
   if (use == JobUse::kProcesses) problems.Append(spec.ProcessProblems());
   if (use == JobUse::kVirtualTime && Traits(spec.optimizer.kind).holds_average) {

@@ -2,6 +2,7 @@
 //
 //   text -> JobConfig + places      config/job_text.h
 //   flags -> JobConfig + places     config/field_flags.h
+//   recipe -> settings              config/recipes.h
 //   JobConfig -> JobSpec            CheckJob, below
 //
 // CheckJob reports all problems of a job together, each with the place where its field was set:

@@ -166,10 +166,10 @@ TEST(JobTest, StepsInFlightAreAPartOfTheRule) {
 TEST(JobTest, EveryFieldOfTheStalenessPolicyArrives) {
   EXPECT_EQ(Spec("consistency { mode: ssp staleness_policy: drop staleness_bound: 9 }").staleness,
             (StalenessSpec{.policy = StalenessPolicy::kDrop, .bound = 9}));
-  EXPECT_EQ(Spec("consistency { mode: async staleness_policy: dcasgd dcasgd_lambda: 0.5 } "
-                 "compression { pull: delta_fp8_e5m2 }")
+  EXPECT_EQ(Spec("consistency { mode: async staleness_policy: dcasgd dcasgd_lambda: 0.5 "
+                 "dcasgd_decay: 0.75 } compression { pull: delta_fp8_e5m2 }")
                 .staleness,
-            (StalenessSpec{.policy = StalenessPolicy::kDcasgd, .lambda = 0.5}));
+            (StalenessSpec{.policy = StalenessPolicy::kDcasgd, .lambda = 0.5, .decay = 0.75}));
 }
 
 TEST(JobTest, EveryFieldOfTheOptimizationArrives) {

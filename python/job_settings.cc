@@ -18,6 +18,7 @@
 #include "config/job_difference.h"
 #include "config/job_text.h"
 #include "config/places.h"
+#include "config/recipes.h"
 #include "config/site_job.h"
 #include "proto/job.pb.h"
 
@@ -131,6 +132,7 @@ absl::StatusOr<PythonJob> MakePythonJob(const std::string& path,
   }
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   DropReplacedFields(text.config, text.places);
+  ExpandRecipe(text.config, text.places);
   if (local.streaming()) {
     Task& task = *text.config.mutable_task();
     task.set_local_steps(local.count);

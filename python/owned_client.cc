@@ -35,16 +35,18 @@ absl::Status CheckSettings(const PythonJob& job, const WorkerSettings& settings)
         "addresses: missing (expected host:port of every server, from THINWIRE_ADDRESSES or "
         "init(addresses=...), got none)");
   }
-  const ScheduleSpec& schedule = job.described().schedule;
-  // Without a site, the client itself refuses a warm-up of its pushes without steps.
-  const bool plans = schedule.kind != ScheduleKind::kConstant || schedule.warmup > 0 ||
-                     (job.upper.has_value() && WarmsUp(job.upper->push.warmup));
-  if (plans && settings.planned_steps == 0) {
-    return absl::InvalidArgumentError(
-        "steps: missing (expected the number of steps of the run, on which the schedule of the "
-        "learning rate or the warm-up of the pushes depends, got none)");
+  if (settings.planned_steps > 0) return absl::OkStatus();
+  const JobSpec& described = job.described();
+  std::string dependent;
+  if (described.push.warmup.first_part > 0) dependent = "first_push_part depends";
+  if (described.push.warmup.density.part > 0) dependent = "density_warmup depends";
+  if (described.schedule.kind != ScheduleKind::kConstant || described.schedule.warmup > 0) {
+    dependent = "the schedule of the learning rate depends";
   }
-  return absl::OkStatus();
+  if (dependent.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("steps: missing (expected the number of steps of the run, on which ", dependent,
+                   ", got none)"));
 }
 
 }  // namespace

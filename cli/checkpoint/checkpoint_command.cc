@@ -32,6 +32,7 @@
 #include "config/command_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/recipes.h"
 #include "proto/checkpoint.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/reshard.h"
@@ -491,8 +492,9 @@ ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::strin
 
 ExitCode ImportCheckpoint(Files& files, const std::string& config_file, const std::string& source,
                           const std::string& dir, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<JobText> text = ReadJobFile(config_file);
+  absl::StatusOr<JobText> text = ReadJobFile(config_file);
   if (!text.ok()) return Report(text.status(), err);
+  ExpandRecipe(text->config, text->places);
   const auto job = CheckJob(text->config, text->places);
   if (!job.ok()) return Report(job.status(), err);
   const absl::StatusOr<std::string> line = ImportState(files, source, dir, text->config);

@@ -34,6 +34,7 @@
 #include "config/command_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/recipes.h"
 #include "proto/grpc_credentials.h"
 #include "server/durable/files.h"
 
@@ -97,6 +98,7 @@ class Examination {
   absl::StatusOr<DoctorReport> Run() {
     if (!command_.config_file.empty()) {
       ASSIGN_OR_RETURN(job_, ReadJobFile(command_.config_file));
+      ExpandRecipe(job_.config, job_.places);
     }
     ASSIGN_OR_RETURN(spec_, CheckJob(job_.config, job_.places));
     if (!command_.compute.empty()) {

@@ -33,6 +33,8 @@ class FakeControlServer final : public Control::Service {
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
     reply->set_accepted_pushes(7);
     reply->set_target_workers(target_workers);
+    reply->set_wished_workers(wished_workers);
+    ++status_count;
     if (generations_until_back > 0 && --generations_until_back == 0) ++generation;
     reply->set_generation(generation);
     ShardStatus& shard = *reply->add_shards();
@@ -45,6 +47,7 @@ class FakeControlServer final : public Control::Service {
   // Accepts up to 64 workers.
   grpc::Status Scale(grpc::ServerContext*, const ScaleRequest* request,
                      ScaleReply* reply) override {
+    ++scale_count;
     if (request->workers() > 64) {
       return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "workers: out of range");
     }
@@ -112,7 +115,10 @@ class FakeControlServer final : public Control::Service {
   uint64_t extra_values = 0;
   uint64_t frontier = 0;
   std::atomic<uint32_t> target_workers = 0;
-  std::optional<Consistency> mode;  // of the last SetMode
+  std::atomic<uint32_t> wished_workers = 0;
+  std::atomic<uint64_t> status_count = 0;  // calls of Status
+  std::atomic<uint64_t> scale_count = 0;   // calls of Scale
+  std::optional<Consistency> mode;         // of the last SetMode
   absl::Notification asked;
   std::atomic<uint64_t> generation = 1;
   std::atomic<int> generations_until_back = 0;  // calls of Status until `generation` is raised

@@ -23,6 +23,8 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+// The lead calls the other servers for up to two seconds before it replies.
+constexpr absl::Duration kScaleTimeout = absl::Seconds(10);
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
@@ -80,12 +82,28 @@ struct ServerCalls::Server {
     });
   }
 
-  // Cancels the pending status call, if any, and blocks until the call's callback has run.
+  void AskScale(uint32_t workers, const Credentials& credentials) {
+    absl::MutexLock lock(&mu);
+    if (scale_context != nullptr) return;
+    scale_context = std::make_unique<grpc::ClientContext>();
+    scale_context->set_deadline(absl::ToChronoTime(absl::Now() + kScaleTimeout));
+    scale_request.set_workers(workers);
+    stub->async()->Scale(scale_context.get(), &scale_request, &scale_reply,
+                         [this, workers, &credentials](grpc::Status status) {
+                           absl::MutexLock answered(&mu);
+                           scaled = {workers, CallError(status, name, credentials)};
+                           scale_context.reset();
+                         });
+  }
+
+  // Cancels the pending calls, if any, and blocks until their callbacks have run.
   void Cancel() {
     absl::MutexLock lock(&mu);
     if (context != nullptr) context->TryCancel();
-    mu.Await(absl::Condition(
-        +[](std::unique_ptr<grpc::ClientContext>* c) { return *c == nullptr; }, &context));
+    if (scale_context != nullptr) scale_context->TryCancel();
+    const auto is_null = +[](std::unique_ptr<grpc::ClientContext>* c) { return *c == nullptr; };
+    mu.Await(absl::Condition(is_null, &context));
+    mu.Await(absl::Condition(is_null, &scale_context));
   }
 
   const std::string name;
@@ -96,6 +114,11 @@ struct ServerCalls::Server {
   std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);  // null: no call is pending
   StatusReply reply;  // the reply of the pending call
   std::optional<StatusReply> latest ABSL_GUARDED_BY(mu);
+
+  std::unique_ptr<grpc::ClientContext> scale_context ABSL_GUARDED_BY(mu);  // as `context`
+  ScaleRequest scale_request;  // of the pending call, as its reply
+  ScaleReply scale_reply;
+  std::optional<Scaled> scaled ABSL_GUARDED_BY(mu);
 };
 
 ServerCalls::ServerCalls(const std::vector<std::string>& addresses, const Credentials& credentials)
@@ -120,6 +143,14 @@ std::vector<StatusReply> ServerCalls::latest() const {
     if (server->latest) replies.push_back(*server->latest);
   }
   return replies;
+}
+
+void ServerCalls::AskScale(uint32_t workers) { servers_.front()->AskScale(workers, credentials_); }
+
+std::optional<ServerCalls::Scaled> ServerCalls::TakeScaled() {
+  Server& lead = *servers_.front();
+  absl::MutexLock lock(&lead.mu);
+  return std::exchange(lead.scaled, std::nullopt);
 }
 
 std::vector<absl::StatusOr<StatusReply>> ServerCalls::StatusOfEach(absl::Duration timeout) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ class ServerCalls {
   // `addresses` contains the HOST:PORT of every server, ordered by server number.
   explicit ServerCalls(const std::vector<std::string>& addresses,
                        const Credentials& credentials = Credentials());
-  // Cancels the pending status calls.
+  // Cancels the pending calls.
   ~ServerCalls();
   ServerCalls(const ServerCalls&) = delete;
   ServerCalls& operator=(const ServerCalls&) = delete;
@@ -56,6 +57,16 @@ class ServerCalls {
   void AskStatus();
   // Returns the latest reply to AskStatus() from each server that has replied.
   std::vector<StatusReply> latest() const;
+
+  // Starts a call that gives the job WORKERS workers, as `thinwire scale` does, unless one is pending.
+  // Does not block.
+  void AskScale(uint32_t workers);
+  struct Scaled {
+    uint32_t workers = 0;
+    absl::Status status;
+  };
+  // Returns the last ended call of AskScale(), once; nullopt if there is none.
+  std::optional<Scaled> TakeScaled();
 
   // Requests the status of all servers at the same time, and blocks until each has replied or
   // failed, at most `timeout`. Returns a reply or an error for each server. An error names the

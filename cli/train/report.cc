@@ -335,6 +335,7 @@ ordered_json ReportJson(const TrainResult& result) {
   const RunRecord& record = result.record;
   ordered_json report = {{"mode", ModeName(config)},
                          {"workers", config.consistency().workers()},
+                         {"most_workers", record.workers().size()},
                          {"servers", config.servers()},
                          {"push", PushName(config)},
                          {"pull", PullName(config)},

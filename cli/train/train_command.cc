@@ -21,6 +21,7 @@
 #include "cli/train/train_run.h"
 #include "common/base/status_macros.h"
 #include "common/files/atomic_file.h"
+#include "common/spec/rule.h"
 #include "common/time/clock.h"
 #include "common/time/unix_clock.h"
 #include "config/command_flags.h"
@@ -28,6 +29,7 @@
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/parts/consistency.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/durable/files.h"
 
@@ -141,6 +143,15 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
            "none")
       .Type("FILE")
       .Environment("THINWIRE_TRACE");
+  flags
+      .Add(
+          "--grow_to", command.grow_to,
+          "With schedule: noise_scale, the largest number of workers. When the batch grows, the "
+          "run "
+          "starts workers until none accumulates batches, or until there are COUNT. Default: those "
+          "of the job")
+      .Type("COUNT")
+      .Environment("THINWIRE_GROW_TO");
   flags.Footer(kExamples);
   command.fields.emplace(*train);
   return train;
@@ -188,6 +199,22 @@ absl::Status CheckOutputs(const TrainCommand& command, const JobConfig& config) 
   return absl::OkStatus();
 }
 
+absl::Status CheckGrowTo(uint32_t grow_to, const JobConfig& config) {
+  if (grow_to == 0) return absl::OkStatus();
+  if (const auto schedule = config.optimization().schedule();
+      schedule != Optimization::Schedule::noise_scale) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--grow_to: only valid with schedule: noise_scale (got schedule: ",
+                     Optimization::Schedule::Value_Name(schedule), ")"));
+  }
+  const Rule rule = RuleOf(config.consistency());
+  if (grow_to > rule.workers && grow_to <= rule.max_workers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--grow_to: out of range (expected above ", rule.workers,
+                   ", the value of workers, and at most ", rule.max_workers,
+                   ", the value of max_workers, got ", grow_to, ")"));
+}
+
 ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& signals, TempDir& dir,
                 Console& console, std::ostream& out) {
   const JobConfig config = setting.config;
@@ -212,6 +239,7 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
   }
   setting.resume = command.resume;
   setting.restarts = command.restarts;
+  setting.grow_to = command.grow_to;
   setting.output = command.output;
   setting.bandwidth = command.bandwidth;
   setting.admin = admin.get();
@@ -248,8 +276,10 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
                   std::ostream& out) {
   const auto programs = FindPrograms(command.self, command.bin_dir);
   if (!programs.ok()) return Fail(console, programs.status(), ExitCode::kUnavailable);
-  if (auto status = CheckOutputs(command, config); !status.ok())
-    return Fail(console, status, ExitCode::kConfig);
+  for (const absl::Status& status :
+       {CheckGrowTo(command.grow_to, config), CheckOutputs(command, config)}) {
+    if (!status.ok()) return Fail(console, status, ExitCode::kConfig);
+  }
   const auto signals = Signals::Block();
   if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
   const auto dir = TempDir::Make(command.temp_parent);

@@ -34,6 +34,7 @@ struct TrainCommand {
   std::string state_dir;    // folder of the servers' state; empty: a folder in the private folder
   bool resume = false;      // continues the run in `state_dir`
   uint32_t restarts = 3;    // the largest number of processes that are started again
+  uint32_t grow_to = 0;     // see TrainSetting
   bool verbose = false;     // shows all settings of the job at the start
   OutputFile output = {};
   BandwidthFlags bandwidth = {};  // of each process of the run
@@ -63,6 +64,9 @@ absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags
 // Checks that the report and the trained model can be written on this machine. Errors: those of
 // CheckReportPath and CheckReplaceable.
 absl::Status CheckOutputs(const TrainCommand& command, const JobConfig& config);
+
+// Checks --grow_to. REQUIRES: CheckJob accepts CONFIG. Errors: InvalidArgument.
+absl::Status CheckGrowTo(uint32_t grow_to, const JobConfig& config);
 
 // Runs the job of SETTING and ends when its table and its report are written. Fills in the members
 // of SETTING that COMMAND has. Keeps DIR if the run has problems.

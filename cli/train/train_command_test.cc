@@ -112,6 +112,27 @@ TEST_F(TrainCommandTest, AMissingFolderIsReportedBeforeTheRun) {
               HasSubstr("/job:1:8: data_dir: no such folder"));
 }
 
+TEST_F(TrainCommandTest, GrowToFitsTheJob) {
+  const auto check = [this](const std::string& text, uint32_t grow_to) {
+    const auto config = Parse(text, {});
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::string(CheckGrowTo(grow_to, *config).message());
+  };
+  const std::string growing = "optimization { schedule: noise_scale } ";
+  EXPECT_EQ(check("", 0), "");
+  EXPECT_EQ(check("", 8),
+            "--grow_to: only valid with schedule: noise_scale (got schedule: constant)");
+  EXPECT_EQ(check(growing + "consistency { workers: 2 }", 3), "");
+  EXPECT_EQ(check(growing + "consistency { workers: 2 }", 64), "");
+  EXPECT_EQ(check(growing + "consistency { workers: 2 max_workers: 5 }", 6),
+            "--grow_to: out of range (expected above 2, the value of workers, and at most 5, the "
+            "value of max_workers, got 6)");
+  for (const uint32_t workers : {1, 2}) {
+    EXPECT_THAT(check(growing + "consistency { workers: 2 }", workers),
+                HasSubstr("expected above 2, the value of workers, and at most 64"));
+  }
+}
+
 constexpr char kServer[] = "echo listening 127.0.0.1:1; exec sleep 1000";
 constexpr char kWorker[] = "echo '{\"worker\":0,\"done\":{\"steps\":\"5\",\"seconds\":1}}'";
 

@@ -4,10 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "cli/rpc/fake_control_server.h"
 #include "cli/train/testing/train_run_fixture.h"
 
@@ -85,6 +89,81 @@ TEST_F(RestartTest, WorkersThatAnOperatorAddsAreStarted) {
   EXPECT_EQ(run_->result().record.CountOf(State::kDone), 4);
   EXPECT_THAT(StartsOf("worker3"), SizeIs(1));
   EXPECT_THAT(restarts(), SizeIs(0));
+}
+
+// A run with one server, whose lead wishes for more workers than --grow_to allows.
+class GrowTest : public RestartTest {
+ protected:
+  void SetUp() override {
+    RestartTest::SetUp();
+    setting_.config.set_servers(1);
+    setting_.grow_to = 4;
+    lead_.target_workers = 2;
+    lead_.wished_workers = 8;
+  }
+  ExitCode RunWith(const std::string& worker) {
+    return RunCounting(absl::StrCat("echo listening ", lead_.address(), "; exec sleep 1000"),
+                       worker);
+  }
+
+  FakeControlServer lead_{"tensor", "aaaa"};
+};
+
+TEST_F(GrowTest, TheWishOfTheLeadStartsWorkersUpToTheLimit) {
+  EXPECT_EQ(RunWith(AwaitStarts("worker2", 1) + AwaitStarts("worker3", 1) + kDone), ExitCode::kOk)
+      << messages_.str();
+  EXPECT_THAT(messages_.str(), HasSubstr("workers 2 -> 4\n"));
+  EXPECT_EQ(lead_.target_workers, 4u);
+  EXPECT_EQ(run_->result().record.CountOf(State::kDone), 4);
+}
+
+TEST_F(GrowTest, AWorkerThatCannotStartDoesNotEndTheRun) {
+  setting_.restarts = 0;
+  const std::string worker = AwaitStarts("worker2", 1) + AwaitStarts("worker3", 1) +
+                             "[ \"$n\" = 3 ] && echo 'no memory' >&2 && exit 69; ";
+  EXPECT_EQ(RunWith(worker + kDone), ExitCode::kOk) << messages_.str();
+  EXPECT_EQ(run_->result().record.CountOf(State::kDone), 3);
+  EXPECT_EQ(StateOf(3), State::kLost);
+  EXPECT_THAT(run_->result().problems,
+              testing::ElementsAre("worker 3 lost: exit code 69: no memory"));
+}
+
+TEST_F(GrowTest, AnOperatorMayReduceTheWorkersAgain) {
+  const std::string reduced = dir_->PathOf("reduced");
+  std::thread op([&] {
+    const auto await = [](const std::function<bool()>& done) {
+      while (!done()) absl::SleepFor(absl::Milliseconds(5));
+    };
+    await([this] { return lead_.target_workers == 4; });
+    lead_.target_workers = 3;
+    const uint64_t before = lead_.status_count;
+    await([&] { return lead_.status_count >= before + 4; });
+    std::ofstream(reduced) << "";
+  });
+  EXPECT_EQ(RunWith(absl::StrCat("until [ -e ", reduced, " ]; do sleep 0.02; done; ", kDone)),
+            ExitCode::kOk);
+  op.join();
+  EXPECT_EQ(lead_.scale_count, 1u) << "the run asks once for each wish";
+  EXPECT_EQ(lead_.target_workers, 3u);
+}
+
+TEST_F(GrowTest, ARefusedNumberIsAWarningAndIsNotRepeated) {
+  setting_.grow_to = 100;
+  lead_.wished_workers = 65;
+  const std::string refused = dir_->PathOf("refused");
+  std::thread op([&] {
+    while (lead_.scale_count == 0) absl::SleepFor(absl::Milliseconds(5));
+    const uint64_t before = lead_.status_count;
+    while (lead_.status_count < before + 4) absl::SleepFor(absl::Milliseconds(5));
+    std::ofstream(refused) << "";
+  });
+  EXPECT_EQ(RunWith(absl::StrCat("until [ -e ", refused, " ]; do sleep 0.02; done; ", kDone)),
+            ExitCode::kOk);
+  op.join();
+  EXPECT_EQ(lead_.scale_count, 1u);
+  EXPECT_THAT(messages_.str(), HasSubstr("warning: the number of workers stays: server 0 ("));
+  EXPECT_THAT(messages_.str(), HasSubstr("workers: out of range"));
+  EXPECT_EQ(run_->result().record.CountOf(State::kDone), 2);
 }
 
 TEST_F(RestartTest, AKilledLeadIsStartedAgainWithTheAddressesOfAllServers) {

@@ -60,7 +60,8 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
               .problems = {},
               .interrupted = false},
       target_workers_(setting.config.consistency().workers()),
-      next_target_(clock.Now()) {}
+      next_target_(clock.Now()),
+      raised_to_(setting.config.consistency().workers()) {}
 
 ExitCode TrainRun::Run() {
   absl::Status started = StartServers();
@@ -347,7 +348,9 @@ void TrainRun::StartAddedWorkers() {
   next_target_ = now + kTargetInterval;
   uint32_t target = target_workers_;
   for (const StatusReply& status : calls_->latest()) {
-    if (status.server() == 0 && status.target_workers() > 0) target = status.target_workers();
+    if (status.server() != 0 || status.target_workers() == 0) continue;
+    target = status.target_workers();
+    RaiseWorkers(status);
   }
   calls_->AskStatus();
   if (target == target_workers_) return;
@@ -358,10 +361,25 @@ void TrainRun::StartAddedWorkers() {
     if (processes_.runs(WorkerId{w})) continue;
     if (const absl::Status started = processes_.Start(WorkerId{w}); !started.ok()) {
       problems_.Add(started);
-      continue;
+      return;  // the next process would probably fail, too
     }
     result_.record.WorkerAdded(WorkerId{w});
   }
+}
+
+void TrainRun::RaiseWorkers(const StatusReply& lead) {
+  if (setting_.grow_to == 0) return;
+  if (const auto scaled = calls_->TakeScaled()) {
+    const absl::Status& status = scaled->status;
+    // A lead that did not answer may be started again.
+    const bool answered = !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
+    if (answered) raised_to_ = std::max(raised_to_, scaled->workers);
+    if (answered && !status.ok()) {
+      console_.Warning(absl::StrCat("the number of workers stays: ", status.message()));
+    }
+  }
+  const uint32_t wish = std::min(lead.wished_workers(), setting_.grow_to);
+  if (wish > std::max(raised_to_, lead.target_workers())) calls_->AskScale(wish);
 }
 
 void TrainRun::HandleLoss(const ProcessEvent& exit) {

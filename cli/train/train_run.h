@@ -13,7 +13,10 @@
 //   server              otherwise                                      lost; the run ends
 //
 // If an operator raises the number of workers (`thinwire scale`), the run starts the added workers.
-// Workers that an operator has removed end in order and are not started again.
+// Workers that an operator has removed end in order and are not started again. With a `grow_to` in
+// the setting, the run itself raises the number to the workers that the lead wishes for, at most to
+// `grow_to`. It does so once for each larger wish, so that an operator may still reduce the number.
+// An added worker that cannot be started is a problem, but the run goes on.
 //
 // If the setting names a file for the trained model, a run that succeeds without a written model is
 // a failure.
@@ -109,6 +112,8 @@ class TrainRun {
   // Asks the lead about once a second for the number of workers that the operator wants, and starts
   // the added workers.
   void StartAddedWorkers();
+  // Raises this number to the wish of the lead, whose latest status is LEAD.
+  void RaiseWorkers(const StatusReply& lead);
 
   // Returns a text such as "was killed by signal 9" or "ended with exit code 69: no such folder".
   std::string EndOf(const ProcessEvent& exit) const;
@@ -129,6 +134,7 @@ class TrainRun {
   std::unique_ptr<ServerCalls> calls_;  // null until the servers listen
   uint32_t target_workers_;             // the number of workers that the operator wants
   absl::Time next_target_;              // the time of the next question for this number
+  uint32_t raised_to_;                  // the largest wish of the lead that was handled
   bool warned_of_divergence_ = false;
 };
 

@@ -33,6 +33,9 @@ struct TrainSetting {
   std::string state_dir;
   bool resume = false;    // whether `state_dir` has the state of an earlier run, which continues
   uint32_t restarts = 0;  // the largest number of processes that are started again
+  // The largest number of workers that the run starts if the batch grows (--grow_to); 0: it starts
+  // those of the job and those that an operator adds.
+  uint32_t grow_to = 0;
   // The second and later restarts of a process are delayed.
   absl::Duration restart_delay = absl::Seconds(1);
   OutputFile output;

@@ -10,13 +10,17 @@ Problems StalenessSpec::Validate() const {
                  "drop requires a staleness_bound (expected at least 1, got 0)");
   }
   problems.RequireFloat("dcasgd_lambda", lambda);
+  problems.Require(decay >= 0 && decay < 1, "dcasgd_decay", "at least 0 and below 1", decay);
   return problems;
 }
 
 std::ostream& operator<<(std::ostream& out, const StalenessSpec& spec) {
   out << "staleness policy " << kStalenessPolicyNames[static_cast<size_t>(spec.policy)];
   if (spec.policy == StalenessPolicy::kDrop) out << " above " << spec.bound;
-  if (spec.policy == StalenessPolicy::kDcasgd) out << " with lambda " << spec.lambda;
+  if (spec.policy == StalenessPolicy::kDcasgd) {
+    out << " with lambda " << spec.lambda;
+    if (spec.decay != 0) out << " and decay " << spec.decay;
+  }
   return out;
 }
 

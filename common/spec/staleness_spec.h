@@ -26,6 +26,7 @@ struct StalenessSpec {
   StalenessPolicy policy = StalenessPolicy::kNone;
   uint64_t bound = 0;    // kDrop: the largest staleness of an accepted gradient
   double lambda = 0.04;  // kDcasgd: the factor of the correction
+  double decay = 0;      // kDcasgd: of the mean squares that divide `lambda`; 0: they do not
 
   Problems Validate() const;
 

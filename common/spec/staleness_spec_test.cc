@@ -34,6 +34,14 @@ TEST(StalenessSpecTest, LambdaIsAFloatThatIsNotNegative) {
   EXPECT_NE(Error({.policy = StalenessPolicy::kDcasgd, .lambda = std::nan("")}), "");
 }
 
+TEST(StalenessSpecTest, ADecayIsBelowOne) {
+  EXPECT_EQ(Error({.policy = StalenessPolicy::kDcasgd, .decay = 0.95}), "");
+  EXPECT_EQ(Error({.policy = StalenessPolicy::kDcasgd, .decay = 1}),
+            "dcasgd_decay: out of range (expected at least 0 and below 1, got 1)");
+  EXPECT_NE(Error({.policy = StalenessPolicy::kDcasgd, .decay = -0.5}), "");
+  EXPECT_NE(Error({.policy = StalenessPolicy::kDcasgd, .decay = std::nan("")}), "");
+}
+
 TEST(StalenessSpecTest, PrintsTheSettingsOfItsPolicy) {
   EXPECT_EQ(Printed({}), "staleness policy none");
   EXPECT_EQ(Printed({.policy = StalenessPolicy::kDrop, .bound = 7}),
@@ -41,6 +49,8 @@ TEST(StalenessSpecTest, PrintsTheSettingsOfItsPolicy) {
   EXPECT_EQ(Printed({.policy = StalenessPolicy::kScale}), "staleness policy scale");
   EXPECT_EQ(Printed({.policy = StalenessPolicy::kDcasgd, .lambda = 0.5}),
             "staleness policy dcasgd with lambda 0.5");
+  EXPECT_EQ(Printed({.policy = StalenessPolicy::kDcasgd, .lambda = 0.5, .decay = 0.75}),
+            "staleness policy dcasgd with lambda 0.5 and decay 0.75");
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ Rule RuleOf(const Consistency& c) {
 StalenessSpec StalenessSpecOf(const Consistency& c) {
   return {.policy = static_cast<StalenessPolicy>(c.staleness_policy()),
           .bound = c.staleness_bound(),
-          .lambda = c.dcasgd_lambda()};
+          .lambda = c.dcasgd_lambda(),
+          .decay = c.dcasgd_decay()};
 }
 
 std::vector<Condition> ConsistencyConditions() {
@@ -90,7 +91,7 @@ std::vector<Condition> ConsistencyConditions() {
        [](const JobConfig& c) { return TreatsStale(c, Staleness::drop); },
        "staleness_policy: drop and mode: ssp or async",
        {"staleness_policy", "mode"}},
-      {{"dcasgd_lambda"},
+      {{"dcasgd_lambda", "dcasgd_decay"},
        [](const JobConfig& c) { return TreatsStale(c, Staleness::dcasgd); },
        "staleness_policy: dcasgd and mode: ssp or async",
        {"staleness_policy", "mode"}},

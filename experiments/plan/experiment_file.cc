@@ -16,6 +16,7 @@
 #include "common/text/quoted.h"
 #include "config/job.h"
 #include "config/message_text.h"
+#include "config/recipes.h"
 #include "experiments/cluster/compute_times.h"
 #include "experiments/plan/experiment_check.h"
 #include "experiments/plan/machines_check.h"
@@ -201,8 +202,9 @@ class Planner {
                const std::vector<std::string>& settings) {
     JobConfig config = job.message;
     if (!config.has_name()) config.set_name(experiment_.name());
-    const absl::StatusOr<JobSpec> spec =
-        CheckJob(config, PlacesByName(job.places), JobUse::kVirtualTime);
+    FieldPlaces places = PlacesByName(job.places);
+    ExpandRecipe(config, places);
+    const absl::StatusOr<JobSpec> spec = CheckJob(config, places, JobUse::kVirtualTime);
     if (!spec.ok()) {
       AddCaseProblems(spec.status(), settings);
       return;

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "common/codec/payload.h"
 #include "common/spec/rule.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
@@ -24,19 +25,21 @@ constexpr int kRuns = 1000;  // number of runs for each kind of delta
 constexpr int kEvents = 60;
 constexpr double kRate = 1.0 / 1024;
 constexpr double kLambda = 1e-3;
+constexpr double kAdaptiveLambda = 0.05;
 
 class DelayCompensationTest : public testing::Test {
  protected:
-  void RunAll(const PublishOptions& publish, uint64_t first_seed) {
+  void RunAll(const PublishOptions& publish, double decay, uint64_t first_seed) {
     for (int i = 0; i < kRuns; ++i) {
       const uint64_t seed = first_seed + i;
       SeededRandom random(seed);
-      const ShardOptions options = {
-          .value_count = kValues,
-          .rule = Rule::Async(2 + static_cast<uint32_t>(random.Below(3))),
-          .sparse_updates = {.lazy_slots = random.Percent(50)},
-          .staleness = {.policy = StalenessPolicy::kDcasgd, .lambda = kLambda},
-          .publish = publish};
+      const ShardOptions options = {.value_count = kValues,
+                                    .rule = Rule::Async(2 + static_cast<uint32_t>(random.Below(3))),
+                                    .sparse_updates = {.lazy_slots = random.Percent(50)},
+                                    .staleness = {.policy = StalenessPolicy::kDcasgd,
+                                                  .lambda = decay == 0 ? kLambda : kAdaptiveLambda,
+                                                  .decay = decay},
+                                    .publish = publish};
       RunOne(options, seed);
       if (HasFailure()) FAIL() << "seed " << seed;
     }
@@ -54,6 +57,8 @@ class DelayCompensationTest : public testing::Test {
     Oracle oracle(options);
     RandomEvents events(options.rule, seed);
     std::map<Version, Floats> history;
+    std::vector<double> squares(
+        kValues);  // the mean squares, with every sum of the formula written out
     for (int i = 0; i < kEvents && !HasFailure(); ++i) {
       const Event event = Widened(events.Next(shard), kValues);
       const Floats before(shard.masters().begin(), shard.masters().end());
@@ -64,7 +69,14 @@ class DelayCompensationTest : public testing::Test {
       EXPECT_EQ(replay.Apply(event), effects);
       const auto* push = std::get_if<PushEvent>(&event);
       if (push != nullptr && shard.version() != version_before) {
-        Compare(*push, *effects.judgement, *log, before, shard.masters(), history);
+        const double decay = options.staleness.decay;
+        const Floats values = Values(push->payload);
+        for (size_t v = 0; v < kValues; ++v) {
+          // A sparse payload has entries for all values that are not 0.
+          if (PayloadIsSparse(push->payload) && values[v] == 0) continue;
+          squares[v] = decay * squares[v] + (1 - decay) * values[v] * values[v];
+        }
+        Compare(*push, *effects.judgement, *log, before, shard.masters(), history, squares, decay);
       }
       if (shard.seeded()) {
         history[shard.log()->newest()] = {shard.published().begin(), shard.published().end()};
@@ -77,7 +89,8 @@ class DelayCompensationTest : public testing::Test {
 
   void Compare(const PushEvent& push, const Judgement& judgement, const VersionLog& log,
                const Floats& before, std::span<const float> after,
-               const std::map<Version, Floats>& history) {
+               const std::map<Version, Floats>& history, const std::vector<double>& squares,
+               double decay) {
     const bool stale = judgement.staleness > 0;
     const bool known = log.Contains(push.computed_version);
     EXPECT_EQ(judgement.uncompensated, stale && !known);
@@ -90,7 +103,8 @@ class DelayCompensationTest : public testing::Test {
       double g = values[i];
       if (stale && known) {
         const Floats& then = history.at(push.computed_version);
-        g += kLambda * g * g * (double{before[i]} - then[i]);
+        const double lambda = decay == 0 ? kLambda : kAdaptiveLambda / std::sqrt(squares[i] + 1e-7);
+        g += lambda * g * g * (double{before[i]} - then[i]);
       }
       if (std::abs(g - values[i]) > 1) ++corrected_value_count_;
       const double want = before[i] - kRate * push.rate_factor * weight * g;
@@ -108,11 +122,15 @@ class DelayCompensationTest : public testing::Test {
 };
 
 TEST_F(DelayCompensationTest, AgreesWithTheFormulaWithExactDeltas) {
-  RunAll({.every = 1}, 1000000);
+  RunAll({.every = 1}, /*decay=*/0, 1000000);
 }
 
 TEST_F(DelayCompensationTest, AgreesWithTheFormulaWithLossyDeltas) {
-  RunAll({.codec = CodecSpec{.id = CodecId::kFp8E5m2}, .every = 2}, 2000000);
+  RunAll({.codec = CodecSpec{.id = CodecId::kFp8E5m2}, .every = 2}, /*decay=*/0, 2000000);
+}
+
+TEST_F(DelayCompensationTest, AgreesWithTheFormulaOfMeanSquares) {
+  RunAll({.every = 1}, /*decay=*/0.75, 3000000);
 }
 
 }  // namespace

@@ -56,6 +56,11 @@ bool ChangesMode(const Rule& from, const Rule& to) {
   return from.fold != to.fold || from.slack != to.slack || from.fold_every != to.fold_every;
 }
 
+// Returns the decay of MeanSquares.
+double DecayOf(const StalenessSpec& spec) {
+  return spec.policy == StalenessPolicy::kDcasgd ? spec.decay : 0;
+}
+
 }  // namespace
 
 // An event is applied in two phases. Handle judges the event and records it in the worker table and
@@ -69,6 +74,7 @@ struct Shard::State {
         first_rule(options.rule),
         generation(options.generation),
         staleness_spec(options.staleness),
+        mean_squares(options.value_count, DecayOf(options.staleness), options.memory),
         workers(options.rule.max_workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
         store(options.value_count, options.planned_examples, optimizer, schedule,
@@ -132,6 +138,7 @@ struct Shard::State {
   std::optional<RuleEvent> next_rule;  // in an open shard, its step is above the frontier
   const Generation generation;
   const StalenessSpec staleness_spec;
+  MeanSquares mean_squares;
 
   bool open = false;
   bool start_timed_out = false;  // can become true before the seed or any worker arrives
@@ -228,6 +235,7 @@ void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
                        .payload = push.payload,
                        .factor = StalenessFactor(staleness_spec, judgement.staleness),
                        .rate_factor = push.rate_factor};
+  mean_squares.Add(push.payload);
   if (staleness_spec.policy == StalenessPolicy::kDcasgd && judgement.staleness > 0) {
     std::optional<CheckedPayload> compensated = CompensatedGradient(push);
     judgement.uncompensated = !compensated.has_value();
@@ -245,7 +253,7 @@ void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
 std::optional<CheckedPayload> Shard::State::CompensatedGradient(const PushEvent& push) const {
   const std::optional<std::vector<float>> then = deltas->PublishedAt(push.computed_version);
   if (!then.has_value()) return std::nullopt;
-  return Compensated(push.payload, store.masters(), *then, staleness_spec.lambda,
+  return Compensated(push.payload, store.masters(), *then, staleness_spec.lambda, mean_squares,
                      LargestAccepted(push.examples, rule.MostFolded()));
 }
 
@@ -415,6 +423,7 @@ ShardSnapshot Shard::Save() {
                             .store = state_->store.Save()};
   if (state_->rule != state_->first_rule) snapshot.rule = state_->rule;
   if (state_->deltas.has_value()) snapshot.published = state_->deltas->Save();
+  snapshot.mean_squares = state_->mean_squares.Save();
   return snapshot;
 }
 
@@ -432,6 +441,7 @@ absl::Status Shard::Restore(const ShardSnapshot& snapshot) {
   const Step frontier = std::max(snapshot.frontier, state_->relayed_until);
   RETURN_IF_ERROR(state_->workers.Restore(frontier, snapshot.workers));
   RETURN_IF_ERROR(state_->store.Restore(snapshot.store));
+  RETURN_IF_ERROR(state_->mean_squares.Restore(snapshot.mean_squares));
   if (state_->deltas.has_value()) {
     RETURN_IF_ERROR(state_->deltas->Restore(*snapshot.published, state_->store.masters().size()));
   }

@@ -18,6 +18,9 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   if (optimizer.average_decay() != 0) slots += 1;  // the moving average
   arrays += slots;
   if (optimizer.reads_norms()) arrays += 1;  // the decoded gradient
+  const bool mean_squares =
+      options.staleness.policy == StalenessPolicy::kDcasgd && options.staleness.decay != 0;
+  if (mean_squares) arrays += 1;
   // LazyArrays::last, and the vectors of an update's indices and sums, which may grow to twice
   // their size.
   if (sparse.lazy_slots) arrays += 5;
@@ -29,6 +32,7 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
     if (sparse.lazy_slots) arrays += 1;                     // LazyArrays::last
     if (sparse.selection_density.has_value()) arrays += 1;  // the remainder
     if (options.publish.has_value()) arrays += 1;           // published values
+    if (mean_squares) arrays += 1;
   }
   uint64_t bytes = arrays * options.value_count * sizeof(float);
   bytes += bytes / 16;                                         // large arrays take whole pages

@@ -93,6 +93,24 @@ TEST(ShardBytesTest, IsAboveTheMemoryOfAShardAndBelowTwiceThatMemory) {
   EXPECT_EQ(checked_count, 138);
 }
 
+TEST(ShardBytesTest, CountsTheMeanSquares) {
+  const auto optimizer = MakeOptimizer({}).value();
+  for (const bool checkpointed : {false, true}) {
+    ShardOptions options = {.value_count = 50'000,
+                            .rule = Rule::Async(1),
+                            .publish = PublishOptions{},
+                            .checkpointed = checkpointed};
+    options.staleness = {.policy = StalenessPolicy::kDcasgd, .decay = 0.5};
+    const size_t used = UsedBytes(options, *optimizer);
+    const uint64_t bound = ShardBytes(options, *optimizer);
+    EXPECT_LE(used, bound);
+    options.staleness.decay = 0;
+    const uint64_t arrays = checkpointed ? 2 : 1;
+    EXPECT_GE(used - UsedBytes(options, *optimizer), arrays * 50'000 * sizeof(float));
+    EXPECT_GE(bound - ShardBytes(options, *optimizer), arrays * 50'000 * sizeof(float));
+  }
+}
+
 TEST(ShardBytesTest, CountsTheObjectsOfATinyShard) {
   const auto optimizer = MakeOptimizer({}).value();
   const ShardOptions options = {.value_count = 1, .rule = Rule::Sync(1)};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/memory/byte_chain.h"
 #include "common/spec/rule.h"
 #include "server/core/event.h"
 #include "server/core/publish/delta_publisher.h"
@@ -27,6 +28,7 @@ struct ShardSnapshot {
   std::vector<WorkerRecord> workers;   // one element per worker number
   StoreSnapshot store;
   std::optional<PublishedSnapshot> published;  // nullopt: the job publishes no deltas
+  ByteChain mean_squares;                      // MeanSquares::Save(); empty if the job has none
 
   bool operator==(const ShardSnapshot&) const = default;
 };

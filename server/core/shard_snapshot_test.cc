@@ -5,14 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/memory/array_bytes.h"
 #include "common/spec/rule.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/shard.h"
@@ -234,6 +237,60 @@ TEST_F(SnapshotOfAllArraysTest, ADamagedIndexListIsRefused) {
   snapshot_.store.updater.remainder = {};
   snapshot_.store.updater.selected_list = snapshot_.store.masters;
   EXPECT_EQ(Restore(snapshot_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SnapshotOfMeanSquaresTest, ARestoredShardContinuesWithTheMeanSquares) {
+  ShardOptions options = {.value_count = 4, .rule = Rule::Async(2)};
+  options.staleness = {.policy = StalenessPolicy::kDcasgd, .lambda = 0.5, .decay = 0.75};
+  options.publish = PublishOptions{.codec = CodecSpec{.id = CodecId::kFp16}, .every = 1};
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  const FakeWorker workers[2] = {{WorkerId{0}}, {WorkerId{1}}};
+  // Pushes of worker 1 are one version old.
+  const auto push_both = [&](Shard& shard, uint64_t step, float value) {
+    const uint64_t version = shard.version().value;
+    for (uint32_t w = 0; w < 2; ++w) {
+      PushEvent push = workers[w].Push(step, 1, {value, -value, 0, 3});
+      push.computed_version = Version{version};
+      const Effects effects = shard.Apply(push);
+      EXPECT_EQ(effects.judgement->verdict, Verdict::kAccept);
+      EXPECT_FALSE(effects.judgement->uncompensated);
+      EXPECT_EQ(effects.judgement->staleness, w);
+    }
+  };
+  Shard saved(options, optimizer, schedule);
+  saved.Apply(SeedEvent{Fp32Payload({1, 2, 3, 4})});
+  for (const FakeWorker& worker : workers) {
+    saved.Apply(worker.Join());
+    saved.Apply(worker.Read(0));
+  }
+  push_both(saved, 0, 2);
+  const ShardSnapshot snapshot = saved.Save();
+  // After the squares 4, 4, 0 and 9, twice: .25 * 4, then .75 * 1 + .25 * 4.
+  std::vector<float> squares(4);
+  snapshot.mean_squares.CopyTo(std::as_writable_bytes(std::span(squares)));
+  EXPECT_EQ(squares, (std::vector<float>{1.75, 1.75, 0, 3.9375}));
+
+  Shard restored(options, optimizer, schedule), without(options, optimizer, schedule);
+  ASSERT_TRUE(restored.Restore(snapshot).ok());
+  EXPECT_EQ(restored.Save(), snapshot);
+  ShardSnapshot cleared = snapshot;
+  std::ranges::fill(squares, 0.0f);
+  cleared.mean_squares = CopyArray(std::as_bytes(std::span(squares)));
+  ASSERT_TRUE(without.Restore(cleared).ok());
+  for (Shard* shard : {&saved, &restored, &without}) push_both(*shard, 1, 1);
+  EXPECT_EQ(BytesOf(restored.masters()), BytesOf(saved.masters()));
+  EXPECT_NE(BytesOf(without.masters()), BytesOf(saved.masters())) << "the squares have an effect";
+  EXPECT_EQ(restored.Save().mean_squares, saved.Save().mean_squares);
+
+  cleared.mean_squares = {};
+  Shard other(options, optimizer, schedule);
+  EXPECT_EQ(other.Restore(cleared).message(),
+            "mean_squares: wrong size (expected 16 bytes, got 0)");
+  options.staleness.decay = 0;
+  Shard none(options, optimizer, schedule);
+  EXPECT_EQ(none.Restore(snapshot).message(),
+            "mean_squares: wrong size (expected 0 bytes, got 16)");
 }
 
 }  // namespace

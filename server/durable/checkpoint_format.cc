@@ -179,6 +179,7 @@ std::vector<NamedArray> ArraysOf(const ShardSnapshot& state) {
   arrays.push_back({"remainder", "F32", updater.remainder});
   arrays.push_back({"selected_list", "U8", updater.selected_list});
   if (state.published.has_value()) arrays.push_back({"published", "F32", state.published->values});
+  arrays.push_back({"mean_squares", "F32", state.mean_squares});
   std::erase_if(arrays, [](const NamedArray& array) { return array.bytes.empty(); });
   return arrays;
 }
@@ -359,6 +360,7 @@ absl::Status DecodeShardFile(const ByteChain& file, SavedShard& saved) {
   store.updater.remainder = take("remainder", "F32");
   store.updater.selected_list = take("selected_list", "U8");
   if (saved.state.published.has_value()) saved.state.published->values = take("published", "F32");
+  saved.state.mean_squares = take("mean_squares", "F32");
   RETURN_IF_ERROR(wrong_type);
   if (!index.empty()) {
     return absl::InvalidArgumentError(

@@ -52,6 +52,18 @@ TEST(CheckpointFormatTest, EveryKindOfStateSurvivesARoundTrip) {
   EXPECT_EQ(shard_count, 600);
 }
 
+TEST(CheckpointFormatTest, MeanSquaresAreAnArrayOfAShard) {
+  SavedShard saved = SmallShard();
+  saved.state.mean_squares = Floats({9, 10});
+  for (const SavedShard& written : {saved, SmallShard()}) {
+    SavedShard read = {.shard = saved.shard};
+    read.state.store.version = saved.state.store.version;
+    read.state.published = {.version = Version{40}, .publish_count = 3};
+    ASSERT_TRUE(DecodeShardFile(OnePiece(EncodeShardFile(written)), read).ok());
+    EXPECT_EQ(read.state, written.state);
+  }
+}
+
 TEST(CheckpointFormatTest, AManifestIsReadableJson) {
   const Checkpoint checkpoint = RandomServer(1, 1).Next(60);
   const std::string text = PrintManifest(ManifestOf(checkpoint));

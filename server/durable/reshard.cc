@@ -228,6 +228,8 @@ absl::StatusOr<ShardSnapshot> NewState(std::span<const Piece> cut, const Progres
     const auto published = [](const ShardSnapshot& old) { return old.published->values; };
     ASSIGN_OR_RETURN(state.published->values, Join(cut, "published", published));
   }
+  const auto mean_squares = [](const ShardSnapshot& old) { return old.mean_squares; };
+  ASSIGN_OR_RETURN(state.mean_squares, Join(cut, "mean_squares", mean_squares));
   return state;
 }
 

@@ -57,6 +57,26 @@ TEST(ReshardTest, OtherServersAndBackGiveTheSameBits) {
   EXPECT_GT(average_count, 0);
 }
 
+TEST(ReshardTest, MeanSquaresAreCutAsTheMasters) {
+  TrainingJob job(MomentumSetting(), 2, 100);
+  job.Train(3);
+  std::vector<Checkpoint> saved = job.Save();
+  for (Checkpoint& server : saved) {
+    for (SavedShard& shard : server.shards) shard.state.mean_squares = shard.state.store.masters;
+  }
+  int checked_count = 0;
+  for (const Checkpoint& server : Resharded(saved, 3, 64)) {
+    for (const SavedShard& shard : server.shards) {
+      EXPECT_EQ(shard.state.mean_squares, shard.state.store.masters);
+      ++checked_count;
+    }
+  }
+  EXPECT_GT(checked_count, 3);
+  ShardSnapshot& first = saved[0].shards[0].state;
+  first.mean_squares = first.store.masters.Sub(0, sizeof(float));
+  EXPECT_THAT(std::string(Reshard(saved, 3, 64).status().message()), HasSubstr("mean_squares"));
+}
+
 TEST(ReshardTest, AJobOnOtherServersTrainsOnWithTheSameBits) {
   RandomShard setting = MomentumSetting();
   setting.optimizer = MakeOptimizer({.kind = setting.kind, .parameter_average = 0.75}).value();

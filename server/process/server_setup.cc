@@ -14,6 +14,7 @@
 #include "config/connection_flags.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/recipes.h"
 #include "config/site_job.h"
 
 namespace thinwire {
@@ -112,6 +113,7 @@ absl::StatusOr<UpperJob> UpperJobOf(const ServerFlags& flags, JobConfig config, 
 absl::StatusOr<ServerSetup> MakeServerSetup(const ServerFlags& given) {
   ServerFlags flags = given;
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
+  ExpandRecipe(text.config, text.places);
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
   std::optional<UpperJob> upper;
   if (flags.site.site.has_value()) {

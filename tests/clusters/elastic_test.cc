@@ -407,16 +407,19 @@ TEST_P(GrowthTest, EveryExampleIsCountedOnceWhileTheBatchGrowsAndAWorkerJoins) {
   EXPECT_EQ(doubled.departed_size(), 0);
   EXPECT_GE(doubled.step(), 80 + Dealer::kLeastSteps);
 
-  // The deal of a new worker keeps the batches.
+  // The deal of a new worker has the same batches: 2, 1 and 1.
   ASSERT_TRUE(Scale(3).ok());
   DealtWorker& third = Start(2);
   const Deal joined = AwaitDeals(2, {0, 1, 2});
-  EXPECT_EQ(joined.accumulate(), 2u);
+  EXPECT_EQ(std::vector(joined.batches().begin(), joined.batches().end()),
+            (std::vector<uint32_t>{2, 1, 1}));
   EXPECT_EQ(MembersOf(joined), (std::vector<uint32_t>{0, 1, 2}));
 
-  RunTo(joined.step() + 1, {&first, &second, &third}, 3 * 2 * kBatch);
-  RunTo(joined.step() + 80, {&first, &second, &third}, 3 * 2 * kBatch);
-  EXPECT_EQ(AwaitDeals(3, {0, 1, 2}).accumulate(), 4u);
+  RunTo(joined.step() + 1, {&first, &second, &third}, 4 * kBatch);
+  RunTo(joined.step() + 80, {&first, &second, &third}, 4 * kBatch);
+  const Deal grown = AwaitDeals(3, {0, 1, 2});
+  EXPECT_EQ(std::vector(grown.batches().begin(), grown.batches().end()),
+            (std::vector<uint32_t>{3, 3, 2}));
   ExpectEveryExampleOnce();
 }
 

@@ -10,12 +10,14 @@
 
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/recipes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   using namespace thinwire;
   const std::string_view text(reinterpret_cast<const char*>(input), size);
-  const auto parsed = ParseJobText(text, "job.textproto");
+  auto parsed = ParseJobText(text, "job.textproto");
   if (!parsed.ok()) return 0;
+  ExpandRecipe(parsed->config, parsed->places);
   const auto spec = CheckJob(parsed->config, parsed->places);
   if (!spec.ok()) return 0;
   WarningsOf(parsed->config, *spec, parsed->places);

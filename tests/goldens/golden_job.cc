@@ -9,6 +9,7 @@
 #include "common/files/crc32c.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/recipes.h"
 
 namespace thinwire {
 namespace {
@@ -33,9 +34,10 @@ class Noise {
 }  // namespace
 
 JobSpec GoldenSpec(const std::string& text) {
-  const auto parsed = ParseJobText(text, "job");
+  auto parsed = ParseJobText(text, "job");
   EXPECT_TRUE(parsed.ok()) << parsed.status();
   if (!parsed.ok()) return {};
+  ExpandRecipe(parsed->config, parsed->places);
   const auto spec = CheckJob(parsed->config, parsed->places);
   EXPECT_TRUE(spec.ok()) << spec.status() << "\n" << text;
   return spec.ok() ? *spec : JobSpec();

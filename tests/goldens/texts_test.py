@@ -51,6 +51,8 @@ compression { push: adaptive }
 compression { pull: topk }
 compression { pull: delta_qsgd qsgd_levels: 1000 }
 compression { momentum_correction: true } optimization { optimizer: momentum }
+compression { recipe: sparse } optimization { optimizer: lamb }
+compression { recipe: dense }
 compression { push: onebit onebit_group: 12 }
 compression { shard_size: 1000000 }
 recovery { durability: none checkpoint_seconds: 5 }

@@ -720,6 +720,8 @@ class MistakesTest(unittest.TestCase):
             ({"epochs": 3}, "epochs: describes the task of the C\\+\\+ worker"),
             ({"slack": 3}, "slack: only valid with mode: ssp"),
             ({"density": 3, "push": "topk"}, "density: out of range"),
+            ({"recipe": "sparse", "optimizer": "lamb"}, "^recipe: sparse: lazy_slots: no norms of tensors"),
+            ({"recipe": "sparse"}, r"^steps: missing \(expected .*, on which density_warmup depends, got none\)"),
             ({"push": "adaptive", "durability": "checkpoint"}, "push: not available in Python"),
             ({"schedule": "noise_scale", "workers": 2}, "schedule: not available in Python"),
             ({"schedule": "cosine"}, "steps: missing"),

@@ -1,17 +1,23 @@
 #include "server/core/staleness/dcasgd.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "common/codec/sparse/index_code.h"
 #include "common/codec/sparse/sparse_payload.h"
+#include "common/memory/array_bytes.h"
 #include "common/memory/byte_chain.h"
 
 namespace thinwire {
 namespace {
+
+// The epsilon of all experiments in the paper.
+constexpr double kEpsilon = 1e-7;
 
 ByteChain Fp32Of(std::vector<float> values) {
   const auto owner = std::make_shared<const std::vector<float>>(std::move(values));
@@ -35,11 +41,45 @@ ByteChain TopKOf(std::span<const uint32_t> indices, std::vector<float> values, s
 
 }  // namespace
 
+MeanSquares::MeanSquares(size_t value_count, double decay, std::pmr::memory_resource* memory)
+    : decay_(decay), values_(memory) {
+  if (decay > 0) values_.resize(value_count);
+}
+
+void MeanSquares::Add(const CheckedPayload& gradient) {
+  if (values_.empty()) return;
+  const auto add = [this](size_t i, double g) {
+    const double mean = decay_ * values_[i] + (1 - decay_) * g * g;
+    values_[i] = static_cast<float>(std::min<double>(mean, std::numeric_limits<float>::max()));
+  };
+  if (PayloadIsSparse(gradient)) {
+    ForEachPayloadEntry(gradient,
+                        [&](std::span<const uint32_t> at, std::span<const float> entries) {
+                          for (size_t j = 0; j < at.size(); ++j) add(at[j], entries[j]);
+                        });
+    return;
+  }
+  DecodePayloadInBlocks(gradient, 1, [&](size_t first, std::span<const float> block) {
+    for (size_t j = 0; j < block.size(); ++j) add(first + j, block[j]);
+  });
+}
+
+double MeanSquares::FactorOf(size_t i) const {
+  return values_.empty() ? 1 : 1 / std::sqrt(values_[i] + kEpsilon);
+}
+
+ByteChain MeanSquares::Save() const { return CopyArray(std::as_bytes(std::span(values_))); }
+
+absl::Status MeanSquares::Restore(const ByteChain& snapshot) {
+  return FillArray("mean_squares", snapshot, std::as_writable_bytes(std::span(values_)));
+}
+
 CheckedPayload Compensated(const CheckedPayload& gradient, std::span<const float> now,
-                           std::span<const float> then, double lambda, float largest) {
+                           std::span<const float> then, double lambda, const MeanSquares& squares,
+                           float largest) {
   // Computes in double, in which no product of floats overflows.
   const auto compensate = [&](double g, size_t i) {
-    const double value = g + lambda * g * g * (double{now[i]} - then[i]);
+    const double value = g + lambda * squares.FactorOf(i) * g * g * (double{now[i]} - then[i]);
     return static_cast<float>(std::clamp<double>(value, -largest, largest));
   };
   std::vector<float> values;

@@ -12,6 +12,8 @@ uint32_t Clamped(uint64_t count) {
   return static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
 }
 
+uint64_t DivideUp(uint64_t count, uint64_t divisor) { return (count + divisor - 1) / divisor; }
+
 }  // namespace
 
 void GrowthLead::Begin(const TaskSpec& task, uint64_t planned_examples) {
@@ -22,21 +24,24 @@ void GrowthLead::Begin(const TaskSpec& task, uint64_t planned_examples) {
   if (spec.largest_batch == 0) spec.largest_batch = epoch_examples_ / 10;
   spec.largest_batch = std::min(spec.largest_batch, epoch_examples_);
   growth_.emplace(spec);
+  dealer_.KeepBatches(task_.accumulate, MostBatches());
+}
+
+uint32_t GrowthLead::MostBatches() const {
+  return std::max(kMostAccumulated / task_.batch_size, task_.accumulate);
 }
 
 bool GrowthLead::Update(const NoiseEstimate& noise, Step largest_next, const Rule& rule) {
-  const uint32_t announced = std::max(dealer_.accumulate(), task_.accumulate);
-  accumulate_ = std::max(dealer_.AccumulateAt(largest_next), task_.accumulate);
-  const uint32_t member_count = dealer_.MemberCountAt(largest_next);
-  batch_ = uint64_t{std::min(member_count, rule.quorum)} * task_.batch_size * accumulate_;
-  wished_workers_ = 0;
-  if (accumulate_ > 1) {
-    wished_workers_ = std::min(Clamped(uint64_t{member_count} * accumulate_), rule.max_workers);
-  }
+  const uint64_t member_count = dealer_.MemberCountAt(largest_next);
+  const uint64_t batches = dealer_.BatchesAt(largest_next);
+  accumulate_ = Clamped(DivideUp(batches, member_count));
+  batch_ =
+      std::min<uint64_t>(member_count, rule.quorum) * batches * task_.batch_size / member_count;
+  wished_workers_ = accumulate_ > 1 ? std::min(Clamped(batches), rule.max_workers) : 0;
   // A batch that is announced or too large for a worker is not judged.
-  const bool fits = uint64_t{2} * accumulate_ * task_.batch_size <= kMostAccumulated;
-  if (announced != accumulate_ || !fits || !growth_->Doubles(noise, batch_)) return false;
-  dealer_.Grow(2 * accumulate_);
+  const bool fits = DivideUp(2 * batches, member_count) <= MostBatches();
+  if (dealer_.batches() != batches || !fits || !growth_->Doubles(noise, batch_)) return false;
+  dealer_.Grow(2 * batches);
   return true;
 }
 

@@ -5,7 +5,8 @@
 //   noise of the shards -> BatchGrowth::Doubles -> Dealer::Grow -> next deal
 //
 // An update has the examples of the pushes that close a round: those of all members, or fewer with
-// backup workers. Not thread-safe.
+// backup workers. If the number of members changes, they take the same batches together. The wish
+// for workers is the number of members of which each takes one batch. Not thread-safe.
 #ifndef THINWIRE_SERVER_PROTOCOLS_DEALS_GROWTH_LEAD_H_
 #define THINWIRE_SERVER_PROTOCOLS_DEALS_GROWTH_LEAD_H_
 
@@ -44,6 +45,9 @@ class GrowthLead {
   void FillIn(StatusReply& reply) const;
 
  private:
+  // Returns the largest number of batches that a worker takes in a step.
+  uint32_t MostBatches() const;
+
   const GrowthSpec spec_;
   Dealer& dealer_;
   TaskSpec task_;

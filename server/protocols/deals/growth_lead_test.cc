@@ -27,9 +27,10 @@ class GrowthLeadTest : public testing::Test {
   void MeasureOften(double scale, uint64_t next, const Rule& rule = Rule::Sync(3)) {
     for (uint64_t i = 0; i < 10; ++i) Measure(scale, next, rule);
   }
-  // Announces the next deal. Returns its step, or 0 if there is none.
-  uint64_t Announce() {
-    const std::vector<WorkerId> live = {WorkerId{0}, WorkerId{1}, WorkerId{2}};
+  // Announces the next deal, of the workers below COUNT. Returns its step, or 0 if there is none.
+  uint64_t Announce(uint32_t count = 3) {
+    std::vector<WorkerId> live;
+    for (uint32_t w = 0; w < count; ++w) live.push_back(WorkerId{w});
     const auto next = [](WorkerId) { return Step{0}; };
     seconds_ += 2;
     dealer_.Propose(live, {}, next, At(seconds_ - 1));
@@ -52,13 +53,13 @@ class GrowthLeadTest : public testing::Test {
 TEST_F(GrowthLeadTest, TheNextDealDoublesTheBatch) {
   MeasureOften(48, 0);
   EXPECT_EQ(Announce(), Dealer::kLeastSteps);
-  EXPECT_EQ(dealer_.accumulate(), 2u);
+  EXPECT_EQ(dealer_.batches(), 6u);
   EXPECT_EQ(Announce(), 0u) << "announced once";
 }
 
 TEST_F(GrowthLeadTest, ASmallNoiseScaleKeepsTheBatch) {
   MeasureOften(47, 0);
-  EXPECT_EQ(dealer_.accumulate(), 0u);
+  EXPECT_EQ(dealer_.batches(), 3u);
   EXPECT_EQ(Announce(), 0u);
 }
 
@@ -73,19 +74,19 @@ TEST_F(GrowthLeadTest, TheRatioIsThatOfTheJob) {
     }
   };
   measure_often(4 * 48 - 1, 1);
-  EXPECT_EQ(dealer.accumulate(), 0u);
+  EXPECT_EQ(dealer.batches(), 3u);
   measure_often(4 * 48, 11);
-  EXPECT_EQ(dealer.accumulate(), 2u);
+  EXPECT_EQ(dealer.batches(), 6u);
 }
 
 TEST_F(GrowthLeadTest, ABatchGrowsAgainWhenTheLastGrowthIsInForce) {
   MeasureOften(1e6, 0);
   const uint64_t step = Announce();
   MeasureOften(1e6, step - 1);
-  EXPECT_EQ(dealer_.accumulate(), 2u);
+  EXPECT_EQ(dealer_.batches(), 6u);
   EXPECT_EQ(Status().batch(), 24u);
   MeasureOften(1e6, step);
-  EXPECT_EQ(dealer_.accumulate(), 4u);
+  EXPECT_EQ(dealer_.batches(), 12u);
   EXPECT_EQ(Status().batch(), 48u);
   EXPECT_EQ(Status().accumulate(), 2u);
 }
@@ -95,17 +96,17 @@ TEST_F(GrowthLeadTest, TheLargestBatchIsATenthOfTheTrainingSet) {
     MeasureOften(1e9, 1000);
     Announce();
   }
-  EXPECT_EQ(dealer_.accumulate(), 8u) << "192 examples; a tenth of the training set are 200";
+  EXPECT_EQ(dealer_.batches(), 24u) << "192 examples; a tenth of the training set are 200";
   EXPECT_EQ(Status().epoch_examples(), 2000u);
 }
 
 TEST_F(GrowthLeadTest, BackupWorkersDoNotCount) {
   MeasureOften(32, 0, Rule::Backup(3, 1));
-  EXPECT_EQ(dealer_.accumulate(), 2u);
+  EXPECT_EQ(dealer_.batches(), 6u);
   EXPECT_EQ(Status().batch(), 16u);
 }
 
-TEST_F(GrowthLeadTest, WorkersThatLeaveAfterTheLastStepDoNotChangeTheBatch) {
+TEST_F(GrowthLeadTest, WorkersThatLeaveAfterTheLastStepDoNotChangeTheStatus) {
   const std::vector<WorkerId> live = {WorkerId{2}};
   const auto next = [](WorkerId) { return Step{100}; };
   dealer_.Advance(Step{100}, At(100));
@@ -116,7 +117,41 @@ TEST_F(GrowthLeadTest, WorkersThatLeaveAfterTheLastStepDoNotChangeTheBatch) {
   Measure(1, 100);
   EXPECT_EQ(Status().batch(), 24u);
   Measure(1, deal->step());
-  EXPECT_EQ(Status().batch(), 8u);
+  EXPECT_EQ(Status().batch(), 24u) << "one worker takes all batches";
+  EXPECT_EQ(Status().accumulate(), 3u);
+}
+
+TEST_F(GrowthLeadTest, MoreWorkersMakeTheSameBatchWithoutAccumulation) {
+  Rule rule = Rule::Sync(6);
+  rule.max_workers = 10;
+  MeasureOften(1e6, 0, rule);
+  Announce();
+  Measure(1, 1000, rule);
+  EXPECT_EQ(Status().batch(), 48u);
+  EXPECT_EQ(Status().wished_workers(), 6u);
+  Announce(4);
+  Measure(1, 1000, rule);
+  EXPECT_EQ(Status().batch(), 48u);
+  EXPECT_EQ(Status().accumulate(), 2u) << "2, 2, 1 and 1 batches";
+  EXPECT_EQ(Status().wished_workers(), 6u);
+  Announce(6);
+  Measure(1, 1000, rule);
+  EXPECT_EQ(Status().batch(), 48u);
+  EXPECT_EQ(Status().accumulate(), 1u);
+  EXPECT_EQ(Status().wished_workers(), 0u);
+}
+
+TEST_F(GrowthLeadTest, TheBatchesOfTheJobFileAreKeptToo) {
+  Dealer dealer(2, absl::Seconds(10));
+  GrowthLead growth({}, dealer);
+  growth.Begin({.batch_size = 8, .epochs = 5, .accumulate = 4}, 10000);
+  StatusReply reply;
+  Rule rule = Rule::Sync(2);
+  rule.max_workers = 10;
+  growth.Update({.variance = 1, .squared_gradient = 1, .rounds = 1}, Step{0}, rule);
+  growth.FillIn(reply);
+  EXPECT_EQ(reply.batch(), 64u);
+  EXPECT_EQ(reply.wished_workers(), 8u);
 }
 
 TEST_F(GrowthLeadTest, TheWishAsksForTheWorkersOfTheSameBatch) {
@@ -139,14 +174,14 @@ TEST_F(GrowthLeadTest, AStepOfAWorkerStaysBelowItsLimit) {
   for (uint64_t i = 1; i < 10; ++i) {
     growth.Update({.variance = 1e12, .squared_gradient = 1, .rounds = i}, Step{0}, Rule::Sync(3));
   }
-  EXPECT_EQ(dealer.accumulate(), 2u);
+  EXPECT_EQ(dealer.batches(), 6u);
   Dealer full(3, absl::Seconds(10));
   GrowthLead none({.largest_batch = 1u << 30}, full);
   none.Begin({.batch_size = 1u << 20, .epochs = 1}, 1u << 30);
   for (uint64_t i = 1; i < 10; ++i) {
     none.Update({.variance = 1e12, .squared_gradient = 1, .rounds = i}, Step{0}, Rule::Sync(3));
   }
-  EXPECT_EQ(full.accumulate(), 0u);
+  EXPECT_EQ(full.batches(), 3u);
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "server/protocols/state/dealer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
-
-#include "proto/deal_check.h"
 
 namespace thinwire {
 namespace {
@@ -31,7 +30,7 @@ void Dealer::Replay(const Deal& deal) {
 void Dealer::Resume(absl::Time now, bool went_back) {
   if (!went_back) known_at_ = now + lease_;
   stated_.clear();
-  if (deals_.empty() || deals_.back().batches().empty()) return;
+  if (deals_.empty() || deals_.back().batches().empty() || keeps_batches()) return;
   // The batches of the last deal stay until the next call of Share.
   const Deal& last = deals_.back();
   most_batches_ = *std::ranges::max_element(last.batches());
@@ -70,14 +69,25 @@ uint32_t Dealer::MemberCountAt(Step step) const {
   return deal == nullptr ? workers_ : static_cast<uint32_t>(deal->members_size());
 }
 
-uint32_t Dealer::AccumulateAt(Step step) const {
-  const Deal* const deal = At(step);
-  return deal == nullptr ? 0 : deal->accumulate();
+uint64_t Dealer::BatchesAt(Step step) const { return BatchesOf(At(step)); }
+
+uint64_t Dealer::batches() const {
+  if (grown_batches_ > 0) return grown_batches_;
+  return BatchesOf(deals_.empty() ? nullptr : &deals_.back());
 }
 
-uint32_t Dealer::accumulate() const {
-  if (grown_accumulate_ > 0) return grown_accumulate_;
-  return deals_.empty() ? 0 : deals_.back().accumulate();
+uint64_t Dealer::BatchesOf(const Deal* deal) const {
+  if (deal == nullptr) return uint64_t{workers_} * per_member_;
+  if (!deal->batches().empty()) {
+    return std::accumulate(deal->batches().begin(), deal->batches().end(), uint64_t{0});
+  }
+  const uint32_t each = deal->accumulate() > 0 ? deal->accumulate() : per_member_;
+  return static_cast<uint64_t>(deal->members_size()) * each;
+}
+
+void Dealer::KeepBatches(uint32_t per_member, uint32_t most) {
+  per_member_ = per_member;
+  most_per_member_ = most;
 }
 
 void Dealer::Share(uint32_t most, std::map<WorkerId, uint32_t> batches) {
@@ -93,8 +103,28 @@ uint32_t Dealer::BatchesOf(WorkerId worker) const {
   return deals_.back().batches(static_cast<int>(member - members.begin()));
 }
 
+void Dealer::SplitBatches(uint64_t batches, Deal& deal) const {
+  const auto members = static_cast<uint64_t>(deal.members_size());
+  const auto limited = [this](uint64_t count) {
+    return static_cast<uint32_t>(std::clamp<uint64_t>(count, 1, most_per_member_));
+  };
+  const uint32_t least = limited(batches / members);
+  const uint32_t most = limited((batches + members - 1) / members);
+  deal.set_accumulate(most);
+  if (least == most) return;
+  for (uint64_t i = 0; i < members; ++i) deal.add_batches(i < batches % members ? most : least);
+}
+
+bool Dealer::ChangesBatches(const Deal& deal) const {
+  // Deals of the same members and the same sum are equal.
+  if (keeps_batches())
+    return BatchesOf(&deal) != BatchesOf(deals_.empty() ? nullptr : &deals_.back());
+  const Deal& last = deals_.empty() ? Deal::default_instance() : deals_.back();
+  return !std::ranges::equal(deal.batches(), last.batches());
+}
+
 void Dealer::SetBatches(Deal& deal) const {
-  deal.set_accumulate(accumulate());
+  if (keeps_batches()) return SplitBatches(batches(), deal);
   if (most_batches_ == 0) return;
   for (const uint32_t worker : deal.members()) {
     const auto named = batches_.find(WorkerId{worker});
@@ -151,13 +181,11 @@ std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
   if (now - same_since_ < kSettleTime) return std::nullopt;
   const std::vector<WorkerId> last_members = members();
   if (AwaitsStatements(new_members, now) || proposed_.has_value()) return std::nullopt;
+  if (new_members.empty()) return std::nullopt;
   Deal deal;
   for (const WorkerId worker : new_members) deal.add_members(worker.value);
   SetBatches(deal);
-  const Deal& last = deals_.empty() ? Deal::default_instance() : deals_.back();
-  const bool same_batches =
-      deal.accumulate() == last.accumulate() && std::ranges::equal(deal.batches(), last.batches());
-  if (new_members.empty() || (new_members == last_members && same_batches)) return std::nullopt;
+  if (new_members == last_members && !ChangesBatches(deal)) return std::nullopt;
   Promise();
   deal.set_step(dealt_until_);
   deal.set_number(NumberAfter(deals_));
@@ -179,6 +207,7 @@ std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
 void Dealer::Commit() {
   if (!proposed_.has_value()) return;
   deals_.push_back(*std::exchange(proposed_, std::nullopt));
+  if (BatchesOf(&deals_.back()) >= grown_batches_) grown_batches_ = 0;
 }
 
 void Dealer::Drop(uint64_t epoch, Step begin, Step limit, const std::vector<WorkerId>& live,

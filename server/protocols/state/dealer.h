@@ -13,8 +13,12 @@
 // until every live worker has stated what it was told, or one lease has passed. Only if the workers
 // have gone back with the lead, what they were told before does not count.
 //
-// A deal also states how many batches each worker takes in a step: the same number for all (Grow),
-// or one for each worker (Share). The next deal announces a new number.
+// A deal also states how many batches each worker takes in a step. The next deal announces a new
+// number. There are two ways to decide it:
+//
+//   Share         each worker has a number of its own
+//   KeepBatches   the workers together have one, which Grow raises: a deal of more members gives each
+//                 of them fewer batches. 8 batches of 3 members are 3, 3 and 2
 //
 // Deals are numbered from 1. When no worker needs the deals before an epoch any more, one deal that
 // begins the epoch replaces them, so that their number stays small.
@@ -37,6 +41,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "proto/control.pb.h"
+#include "proto/deal_check.h"
 
 namespace thinwire {
 
@@ -61,11 +66,13 @@ class Dealer {
   std::vector<Deal> deals() const;
   // Returns the members of the last deal, ascending.
   std::vector<WorkerId> members() const;
-  // Return the number of members and Deal.accumulate of the deal in force at STEP.
+  // Return the number of members of the deal in force at STEP, and the batches that they take
+  // together in a step. REQUIRES for BatchesAt: KeepBatches was called.
   uint32_t MemberCountAt(Step step) const;
-  uint32_t AccumulateAt(Step step) const;
-  // Returns Deal.accumulate of the last deal, or of the next one after a call of Grow.
-  uint32_t accumulate() const;
+  uint64_t BatchesAt(Step step) const;
+  // Returns the batches of a step of the last deal, or of the next one after a call of Grow.
+  // REQUIRES: KeepBatches was called.
+  uint64_t batches() const;
 
   // Records that some worker may begin the steps up to and including LARGEST_NEXT.
   void Advance(Step largest_next, absl::Time now);
@@ -88,8 +95,12 @@ class Dealer {
   void Drop(uint64_t epoch, Step begin, Step limit, const std::vector<WorkerId>& live,
             const std::function<Step(WorkerId)>& next);
 
-  // From the next deal on, every worker accumulates this number of batches in a step.
-  void Grow(uint32_t accumulate) { grown_accumulate_ = accumulate; }
+  // The members of a deal take the batches of the deal before it, each at least one and at most MOST.
+  // PER_MEMBER is the number of batches of a member where the deals do not state it.
+  void KeepBatches(uint32_t per_member, uint32_t most);
+  // The next deal has this number of batches in a step, the sum over its members. REQUIRES:
+  // KeepBatches was called.
+  void Grow(uint64_t batches) { grown_batches_ = batches; }
 
   // From the next deal on, a worker takes the number of batches in BATCHES in a step, or MOST if it
   // is not named.
@@ -124,8 +135,18 @@ class Dealer {
   const Deal* At(Step step) const;
   // Raises dealt_until_ as far as the progress allows.
   void Promise();
-  // Sets the batches of DEAL, whose members are set.
+  // Returns the batches of a step of DEAL; null: of the first deal.
+  uint64_t BatchesOf(const Deal* deal) const;
+  // Returns whether a deal has the batches of the one before it. The deals of an earlier process
+  // show it, too.
+  bool keeps_batches() const {
+    return per_member_ > 0 || (!deals_.empty() && deals_.back().accumulate() > 0);
+  }
+  // Set the batches of DEAL, whose members are set.
   void SetBatches(Deal& deal) const;
+  void SplitBatches(uint64_t batches, Deal& deal) const;
+  // Returns whether DEAL, with the members of the last deal, changes their batches.
+  bool ChangesBatches(const Deal& deal) const;
   // Returns the members of a deal that begins now, ascending.
   std::vector<WorkerId> NewMembers(std::vector<WorkerId> live,
                                    const std::vector<WorkerId>& returning);
@@ -137,8 +158,10 @@ class Dealer {
   std::map<WorkerId, Step> replaced_;  // members of the last deal and their lost processes' steps
   std::vector<WorkerId> new_members_;  // in the last call of Propose
   absl::Time same_since_;              // the time of the first call with new_members_
-  uint32_t grown_accumulate_ = 0;      // the argument of the last call of Grow; 0: none
-  uint32_t most_batches_ = 0;          // the arguments of the last call of Share; 0: none
+  uint32_t per_member_ = 0;            // the arguments of the last call of KeepBatches; 0: none
+  uint32_t most_per_member_ = kMostAccumulated;
+  uint64_t grown_batches_ = 0;  // the argument of a call of Grow that no deal has; 0: none
+  uint32_t most_batches_ = 0;   // the arguments of the last call of Share; 0: none
   std::map<WorkerId, uint32_t> batches_;
   std::optional<Deal> proposed_;  // waits for Commit
   std::optional<Step> limit_;

@@ -87,7 +87,10 @@ TEST_F(DealerTest, AGrowthIsADealAmongTheSameMembers) {
   dealer_.Advance(Step{12}, At(0));
   EXPECT_EQ(DealtUntil(dealer_), 20u);
   EXPECT_FALSE(Propose({0, 1, 2}).has_value());
-  dealer_.Grow(2);
+  dealer_.KeepBatches(1, 100);
+  EXPECT_FALSE(Propose({0, 1, 2}).has_value()) << "the batches are those of the job file";
+  dealer_.Grow(6);
+  EXPECT_EQ(dealer_.batches(), 6u);
   const auto grown = Propose({0, 1, 2});
   ASSERT_TRUE(grown.has_value());
   EXPECT_EQ(grown->step(), 20u);
@@ -97,31 +100,72 @@ TEST_F(DealerTest, AGrowthIsADealAmongTheSameMembers) {
   EXPECT_FALSE(Propose({0, 1, 2}, 101).has_value()) << "waits for Commit";
   dealer_.Commit();
   EXPECT_FALSE(Propose({0, 1, 2}, 102).has_value()) << "nothing has changed since";
-  EXPECT_EQ(dealer_.AccumulateAt(Step{19}), 0u);
-  EXPECT_EQ(dealer_.AccumulateAt(Step{20}), 2u);
+  EXPECT_EQ(dealer_.BatchesAt(Step{19}), 3u);
+  EXPECT_EQ(dealer_.BatchesAt(Step{20}), 6u);
 
-  // A deal among other members keeps the number of batches.
+  // The members of the next deal take the same batches together.
   const auto left = Propose({0, 2}, 110);
   ASSERT_TRUE(left.has_value());
-  EXPECT_EQ(left->accumulate(), 2u);
+  EXPECT_EQ(left->accumulate(), 3u);
+  EXPECT_THAT(left->batches(), IsEmpty()) << "3 each";
   dealer_.Commit();
   EXPECT_EQ(dealer_.MemberCountAt(Step{left->step() - 1}), 3u);
   EXPECT_EQ(dealer_.MemberCountAt(Step{left->step()}), 2u);
 }
 
-TEST_F(DealerTest, ARestartedLeadKeepsTheNumberOfBatches) {
+TEST_F(DealerTest, MoreMembersTakeTheSameBatchesTogether) {
+  dealer_.Advance(Step{12}, At(0));
+  dealer_.KeepBatches(2, 100);
+  const auto next = [this](std::initializer_list<uint32_t> live, double seconds) {
+    const auto deal = Propose(live, seconds);
+    dealer_.Commit();
+    EXPECT_EQ(deal.has_value(), true);
+    return deal.value_or(Deal());
+  };
+  EXPECT_EQ(dealer_.batches(), 6u);
+  const Deal four = next({0, 1, 2, 3}, 110);
+  EXPECT_EQ(four.accumulate(), 2u) << "the most of a member";
+  EXPECT_THAT(four.batches(), ElementsAre(2, 2, 1, 1));
+  const Deal six = next({0, 1, 2, 3, 4, 5}, 120);
+  EXPECT_EQ(six.accumulate(), 1u);
+  EXPECT_THAT(six.batches(), IsEmpty());
+  EXPECT_THAT(next({4}, 130).accumulate(), 6u);
+  // A member takes at least one batch. This makes the batch larger, and it stays so.
+  EXPECT_EQ(next({0, 1, 2, 3, 4, 5, 6, 7}, 140).accumulate(), 1u);
+  EXPECT_EQ(next({0, 1}, 150).accumulate(), 4u);
+}
+
+TEST_F(DealerTest, AMemberTakesAtMostTheBatchesOfItsLimit) {
+  dealer_.Advance(Step{12}, At(0));
+  dealer_.KeepBatches(1, 4);
+  dealer_.Grow(12);
+  EXPECT_EQ(Propose({0, 1, 2}).value().accumulate(), 4u);
+  dealer_.Commit();
+  dealer_.Grow(13);
+  EXPECT_FALSE(Propose({0, 1, 2}, 110).has_value());
+  EXPECT_EQ(Propose({0, 1}, 120).value().accumulate(), 4u);
+  dealer_.Commit();
+  EXPECT_EQ(Propose({0, 1, 2, 3}, 130).value().accumulate(), 4u) << "all 13 batches again";
+}
+
+TEST_F(DealerTest, ARestartedLeadKeepsTheBatchesOfAllMembers) {
   Deal deal;
   deal.set_step(40);
   deal.set_accumulate(4);
   for (const uint32_t worker : {0, 1, 2}) deal.add_members(worker);
+  for (const uint32_t batches : {4, 4, 3}) deal.add_batches(batches);
   dealer_.Reset({deal});
   dealer_.Resume(At(0));
   dealer_.Advance(Step{50}, At(0));
-  EXPECT_EQ(dealer_.accumulate(), 4u);
+  EXPECT_EQ(dealer_.batches(), 11u);
   EXPECT_FALSE(Propose({0, 1, 2}).has_value());
   const auto left = Propose({0, 1}, 120);
   ASSERT_TRUE(left.has_value());
-  EXPECT_EQ(left->accumulate(), 4u);
+  EXPECT_EQ(left->accumulate(), 6u);
+  EXPECT_THAT(left->batches(), ElementsAre(6, 5));
+  dealer_.Commit();
+  dealer_.KeepBatches(1, 100);
+  EXPECT_FALSE(Propose({0, 1}, 130).has_value()) << "the task of a worker changes nothing";
 }
 
 TEST_F(DealerTest, ADealStatesTheBatchesOfEachMember) {
