@@ -32,10 +32,13 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
              const std::vector<NamedShape>& tensors, uint32_t worker, std::string addresses,
              std::string credentials, bool insecure, std::string state_dir, uint64_t planned_steps,
              uint32_t examples, std::string task, std::string uplink, std::string downlink,
-             uint32_t local_steps, uint32_t fragments, uint32_t overlap_steps, double mixing) {
+             uint32_t local_steps, uint32_t fragments, uint32_t overlap_steps, double mixing,
+             uint32_t member, std::vector<uint32_t> owned_tensors) {
             new (self) PyClient(
                 config, settings, tensors,
                 {.worker = worker,
+                 .member = member,
+                 .owned_tensors = std::move(owned_tensors),
                  .addresses = std::move(addresses),
                  .credentials = std::move(credentials),
                  .insecure = insecure,
@@ -52,7 +55,8 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
           "config"_a, "settings"_a, "tensors"_a, "worker"_a, "addresses"_a, "credentials"_a = "",
           "insecure"_a = false, "state_dir"_a = "", "planned_steps"_a = 0, "examples"_a = 1,
           "task"_a = "", "uplink"_a = "", "downlink"_a = "", "local_steps"_a = 1, "fragments"_a = 1,
-          "overlap_steps"_a = 0, "mixing"_a = 0.5)
+          "overlap_steps"_a = 0, "mixing"_a = 0.5, "member"_a = 0,
+          "owned_tensors"_a = std::vector<uint32_t>())
       .def("join", &PyClient::Join, "initial"_a,
            "Joins every server and returns the first step. INITIAL has one contiguous fp32 array "
            "per tensor, the same for all workers. Call it again after RolledBack.")

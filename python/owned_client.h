@@ -62,6 +62,8 @@ class KeptMemory final : public std::pmr::memory_resource {
 // The settings of a worker's process that PythonJob does not contain.
 struct WorkerSettings {
   uint32_t worker = 0;
+  uint32_t member = 0;                  // ClientOptions::member
+  std::vector<uint32_t> owned_tensors;  // ClientOptions::owned_tensors
   std::string addresses;    // host:port of every server, separated by commas
   std::string credentials;  // folder; empty: plaintext
   bool insecure = false;

@@ -70,7 +70,7 @@ PyClient::PyClient(const std::string& config, const std::vector<Setting>& settin
   owned_ = *std::move(owned);
   owned_->client().SetWaitCheck([this] { return GoesOn(); });
   job_ = job.spec;
-  ready_.resize(tensors.size());
+  ready_.resize(owned_->tensors().size());
 }
 
 PyClient::~PyClient() {

@@ -143,8 +143,9 @@ absl::StatusOr<JoinRequest> ClientCore::PrepareJoin(std::span<const std::span<co
   RETURN_IF_ERROR(restore_.Open());
   RETURN_IF_ERROR(replica_->Fill(initial));
   JoinRequest request = MakeJoinRequest(options_, partition_);
-  request.set_initial_hash(options_.initial_hash.has_value() ? *options_.initial_hash
-                                                             : HashTensors(initial));
+  // The members of a worker have different tensors.
+  const uint64_t own_hash = partition_.is_part() ? 0 : HashTensors(initial);
+  request.set_initial_hash(options_.initial_hash.value_or(own_hash));
   if (after_rollback) {
     request.set_incarnation(joined_run_.incarnation.value);
     request.set_run(joined_run_.run.value);
@@ -221,6 +222,7 @@ void ClientCore::Leave(const LeaveReason& reason, absl::Duration patience, Leave
   }
   LeaveRequest request;
   request.set_worker(options_.worker.value);
+  request.set_member(options_.member);
   request.set_incarnation(joined_run_.incarnation.value);
   request.set_run(joined_run_.run.value);
   request.set_finished(reason.finished);
