@@ -21,13 +21,14 @@ absl::Status CheckOwned(const std::vector<uint32_t>& owned,
                         const std::vector<TensorShape>& tensors) {
   if (owned.back() >= tensors.size() ||
       std::ranges::adjacent_find(owned, std::ranges::greater_equal()) != owned.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("owned_tensors: expected ascending numbers below ",
-                                                   tensors.size(), ", got ",
-                                                   absl::StrJoin(owned, " ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("owned_tensors: expected ascending numbers below ", tensors.size(), ", got ",
+                     absl::StrJoin(owned, " ")));
   }
   if (tensors.front().apart) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "owned_tensors: only valid in a job with members above 1 (expected members: 2 or more, got 1)");
+      "owned_tensors: only valid in a job with members above 1 (expected members: 2 or more, got "
+      "1)");
 }
 
 }  // namespace

@@ -111,7 +111,8 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
     problems.Add("optimizer", "average needs workers in Python (expected another, got average)");
   }
   if (use == JobUse::kVirtualTime && spec.members > 1) {
-    problems.Add("members", absl::StrCat("needs workers in Python (expected 1, got ", spec.members, ")"));
+    problems.Add("members",
+                 absl::StrCat("needs workers in Python (expected 1, got ", spec.members, ")"));
   }
   std::vector<Problem> all = problems.list();
   // A field without effect has only this one problem: an invalid value of the field is not reported

@@ -64,8 +64,8 @@ struct WorkerSettings {
   uint32_t worker = 0;
   uint32_t member = 0;                  // ClientOptions::member
   std::vector<uint32_t> owned_tensors;  // ClientOptions::owned_tensors
-  std::string addresses;    // host:port of every server, separated by commas
-  std::string credentials;  // folder; empty: plaintext
+  std::string addresses;                // host:port of every server, separated by commas
+  std::string credentials;              // folder; empty: plaintext
   bool insecure = false;
   BandwidthFlags bandwidth;
   std::string state_dir;       // empty: the worker's state is not saved

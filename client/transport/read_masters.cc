@@ -154,15 +154,14 @@ absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport
                                                             absl::Duration patience,
                                                             const Partition& partition,
                                                             const MastersRequest& request) {
-  const double all_bytes = 
-      static_cast<double>(partition.whole().value_count() * sizeof(float));
+  const double all_bytes = static_cast<double>(partition.whole().value_count() * sizeof(float));
   const absl::Duration timeout = patience + absl::Seconds(all_bytes / kLeastBytesPerSecond);
   std::map<ServerId, ServerRead> reads;
   for (uint32_t s = 0; s < partition.server_count(); ++s) {
     const ServerId server{s};
     if (partition.ShardsOf(server).empty()) continue;
-    reads.try_emplace(server, transport, stop, server, request, MostBytes(partition.whole(), server),
-                      timeout);
+    reads.try_emplace(server, transport, stop, server, request,
+                      MostBytes(partition.whole(), server), timeout);
   }
   MastersAssembly assembly(partition);
   for (auto& [server, read] : reads) {

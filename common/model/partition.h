@@ -84,9 +84,7 @@ class Partition {
   const Partition& whole() const { return is_part() ? *whole_ : *this; }
   // Convert between the number of a shard here and its number in whole(), which messages contain.
   // local() returns nullopt for a shard that is not here. global() REQUIRES: shard < shard_count().
-  ShardId global(ShardId shard) const {
-    return is_part() ? ShardId{numbers_[shard.value]} : shard;
-  }
+  ShardId global(ShardId shard) const { return is_part() ? ShardId{numbers_[shard.value]} : shard; }
   std::optional<ShardId> local(ShardId global) const;
 
   const std::vector<TensorShape>& tensors() const { return tensors_; }

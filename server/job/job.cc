@@ -32,12 +32,13 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
       clock_(clock),
       unix_clock_(executors.unix_clock),
       tokens_(options_.name, options_.server == ServerId{0} ? options_.token_key : ""),
-      streams_(options_.rule.max_workers,
-               [this] {
-                 // Shards without values ask another worker.
-                 if (const auto model = model_.Get()) model->AskForValues();
-               },
-               options_.member_count),
+      streams_(
+          options_.rule.max_workers,
+          [this] {
+            // Shards without values ask another worker.
+            if (const auto model = model_.Get()) model->AskForValues();
+          },
+          options_.member_count),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan(),
              frames_,
              {.groups = options_.group_updates,
@@ -66,9 +67,7 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
              .model = model_,
              .clock = clock_,
              .heard =
-                 [this](const Sender& sender) {
-                   control_.Post([=, this] { RenewLease(sender); });
-                 },
+                 [this](const Sender& sender) { control_.Post([=, this] { RenewLease(sender); }); },
              // Far below the third of a lease after which a heartbeat renews it.
              .heard_interval = options_.lease / 100},
       state_(FirstState(options_)),

@@ -137,12 +137,14 @@ TEST_F(MembersTest, TensorsOfNoOwnerAndOfTwoAreRefused) {
   Start(Rule::Sync(1));
   Pending<JoinReply> first = StartJoin(0, 0, {0, 1, 2});
   Pending<JoinReply> second = StartJoin(0, 1, {2});
-  EXPECT_EQ(first.Get().status().message(),
-            "worker 0: owned_tensors: expected each tensor to be owned by one member, got \"w2\" of "
-            "members 0 and 1, \"b2\" of none");
+  EXPECT_EQ(
+      first.Get().status().message(),
+      "worker 0: owned_tensors: expected each tensor to be owned by one member, got \"w2\" of "
+      "members 0 and 1, \"b2\" of none");
   EXPECT_EQ(second.Get().status(), first.Get().status());
-  EXPECT_EQ(StartJoin(0, 1, {}).Get().status().message(),
-            "owned_tensors: expected ascending positions of tensors below 4, at least one, got none");
+  EXPECT_EQ(
+      StartJoin(0, 1, {}).Get().status().message(),
+      "owned_tensors: expected ascending positions of tensors below 4, at least one, got none");
   EXPECT_EQ(StartJoin(0, 1, {3, 2}).Get().status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(StartJoin(0, 1, {4}).Get().status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(StartJoin(0, 2, {2, 3}).Get().status().message(),

@@ -48,13 +48,12 @@ absl::Status CheckOwned(uint32_t member_count, const JoinRequest& request) {
   if (member_count > 1 && !owned.empty() && ascending && owned[owned.size() - 1] < tensor_count) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("owned_tensors: ",
-                   member_count == 1
-                       ? "expected none in a job with members: 1"
-                       : absl::StrCat("expected ascending positions of tensors below ",
-                                      tensor_count, ", at least one"),
-                   ", got ", owned.empty() ? "none" : absl::StrCat(owned.size(), " of them")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "owned_tensors: ",
+      member_count == 1 ? "expected none in a job with members: 1"
+                        : absl::StrCat("expected ascending positions of tensors below ",
+                                       tensor_count, ", at least one"),
+      ", got ", owned.empty() ? "none" : absl::StrCat(owned.size(), " of them")));
 }
 
 }  // namespace

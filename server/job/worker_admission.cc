@@ -18,7 +18,7 @@ void WorkerAdmission::Join(const ServerCondition& server, const JoinCall& call) 
   const Incarnation incarnation{call.request.incarnation()};
   if (incarnation == Incarnation{}) return parts_.protocols.joins->Add(call);
   status = parts_.state.membership.Adopt(call.worker(), incarnation, parts_.clock.Now(),
-                                          call.request.member());
+                                         call.request.member());
   if (!status.ok()) return call.done(status);
   Admit(call, incarnation);
   // Another server may continue from a checkpoint that does not contain the process.
@@ -70,7 +70,8 @@ void WorkerAdmission::Admit(const JoinCall& call, Incarnation incarnation) {
                              [this, event = JoinEvent{call.worker(), incarnation}, joined] {
                                parts_.model.Get()->SubmitToAll(event, joined);
                              });
-  parts_.streams.Admit(call.worker(), incarnation, call.request.member(), OwnedShards(call.request));
+  parts_.streams.Admit(call.worker(), incarnation, call.request.member(),
+                       OwnedShards(call.request));
   if (parts_.protocols.sum_lead != nullptr) parts_.protocols.sum_lead->CallServers();
 }
 

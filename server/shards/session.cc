@@ -92,9 +92,8 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
                             scope_.publishes));
   for (const ShardEvents& group : groups) {
     if (scope_.streams.Owns(sender_->worker, sender_->member, group.shard)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("shard ", group.shard.value,
-                                                   ": belongs to another member than worker ",
-                                                   NameOf(*sender_)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard ", group.shard.value, ": belongs to another member than worker ", NameOf(*sender_)));
   }
   scope_.counters.Update([push_bytes](StatusReply& counts) {
     counts.set_push_payload_bytes(counts.push_payload_bytes() + push_bytes);

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from tests.python import jobs
@@ -104,8 +105,11 @@ class MembersTest(unittest.TestCase):
             self.errors_of(lost)
             self.assertEqual(lost[1].returncode, 9)
             # The staying worker reaches step 30 alone.
-            again = self.start(servers, 1, steps=60, seconds=0.001)
-            jobs.await_training(again)
+            again = self.start(servers, 1, steps=60)
+            deadline = time.monotonic() + 60
+            while "worker 1 joined as incarnation 2" not in servers.log(1):
+                self.assertLess(time.monotonic(), deadline, servers.log(0))
+                time.sleep(0.05)
             staying[0].stdin.write("\n")
             staying[0].stdin.flush()
             first, second = jobs.results_of(staying), jobs.results_of(again)
@@ -128,10 +132,10 @@ class MembersTest(unittest.TestCase):
                           "whole model, got it in members 0 and 1)", self.errors_of(self.start(servers, steps=1, names=("0", "0"))))
         with jobs.Servers(**{**MOMENTUM, "members": 1}) as servers:
             self.assertIn("members", self.errors_of(self.start(servers, steps=1)))
-            whole = servers.worker("train", 0, steps=1)
-            jobs.result_of(whole)
         with jobs.Servers(**MOMENTUM) as servers:
-            errors = servers.worker("train", 0, steps=1).communicate(timeout=60)[1]
+            servers.settings.pop("members")
+            whole = servers.worker("train", 0, {"THINWIRE_WORKER": "0", "THINWIRE_MEMBERS": "2"}, steps=1)
+            errors = whole.communicate(timeout=60)[1]
             self.assertIn("members: each process must own a part of the model", errors)
         with self.assertRaisesRegex(_client.Error, "gradient_clip: not possible with members above 1 \\(expected 0"):
             jobs.job_text({"members": 2, "gradient_clip": 1})

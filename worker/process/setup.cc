@@ -95,8 +95,8 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
         "optimizer: average needs workers in Python (expected another, got average)");
   }
   if (spec.members > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "members: needs workers in Python (expected 1, got ", spec.members, ")"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("members: needs workers in Python (expected 1, got ", spec.members, ")"));
   }
   if (spec.push.adaptive.has_value() && flags.state_dir.empty() && flags.evaluate.empty()) {
     return absl::InvalidArgumentError(

@@ -35,13 +35,15 @@ absl::Status CheckOwners(std::span<const JoinCall> calls) {
     if (owners[t].size() == 1) continue;
     wrong.push_back(absl::StrCat(
         Quoted(model.tensors(static_cast<int>(t)).name()),
-        owners[t].empty() ? " of none" : absl::StrCat(" of members ", absl::StrJoin(owners[t], " and "))));
+        owners[t].empty() ? " of none"
+                          : absl::StrCat(" of members ", absl::StrJoin(owners[t], " and "))));
   }
   if (wrong.empty()) return absl::OkStatus();
   const size_t more = wrong.size() > kMostNamed ? wrong.size() - kMostNamed : 0;
   wrong.resize(std::min(wrong.size(), kMostNamed));
   return absl::InvalidArgumentError(absl::StrCat(
-      "worker ", model.worker(), ": owned_tensors: expected each tensor to be owned by one member, got ",
+      "worker ", model.worker(),
+      ": owned_tensors: expected each tensor to be owned by one member, got ",
       absl::StrJoin(wrong, ", "), more > 0 ? absl::StrCat(", and ", more, " more") : ""));
 }
 

@@ -23,9 +23,9 @@ absl::Status Membership::CheckNumber(uint32_t worker, uint32_t member) const {
                      worker, ")"));
   }
   if (member < member_count_) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("member: not a member of a worker (expected below ",
-                                                 member_count_, ", the value of members, got ",
-                                                 member, ")"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("member: not a member of a worker (expected below ", member_count_,
+                   ", the value of members, got ", member, ")"));
 }
 
 void Membership::Begin(Member& member, Incarnation incarnation, absl::Time now) {

@@ -45,11 +45,11 @@ struct Departure {
 };
 
 struct Member {
-  Incarnation assigned;     // the newest incarnation that server 0 has assigned
-  Incarnation incarnation;  // the newest one that joined; 0: never joined
-  absl::Time heard;                  // of the newest message of any process
-  std::vector<absl::Time> leases;    // the ends of the leases, by member; InfiniteFuture: it has left
-  bool expired = false;  // the lease ran out, and no message arrived since
+  Incarnation assigned;            // the newest incarnation that server 0 has assigned
+  Incarnation incarnation;         // the newest one that joined; 0: never joined
+  absl::Time heard;                // of the newest message of any process
+  std::vector<absl::Time> leases;  // the ends of the leases, by member; InfiniteFuture: it has left
+  bool expired = false;            // the lease ran out, and no message arrived since
   bool left = false;
   bool retired = false;              // an operator drains this process: it is told to leave
   std::optional<Step> stops_before;  // this process was asked to stop and begins no later step

@@ -27,9 +27,9 @@ absl::Status StreamTable::Register(WorkerId worker, Incarnation incarnation,
                        worker.value, ")"));
     }
     if (member >= member_count_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "member: not a member of a worker (expected below ", member_count_, ", got ", member,
-          ")"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("member: not a member of a worker (expected below ", member_count_, ", got ",
+                       member, ")"));
     }
     Row& row = rows_[worker.value];
     if (incarnation.value == 0 || incarnation > row.newest) {
