@@ -1,10 +1,12 @@
 #include "client/client.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/core/client_core.h"
 #include "client/exchange/status_report.h"
 #include "client/replica/replica.h"
@@ -13,6 +15,23 @@
 #include "common/text/quoted.h"
 
 namespace thinwire {
+namespace {
+
+absl::Status CheckOwned(const std::vector<uint32_t>& owned,
+                        const std::vector<TensorShape>& tensors) {
+  if (owned.back() >= tensors.size() ||
+      std::ranges::adjacent_find(owned, std::ranges::greater_equal()) != owned.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("owned_tensors: expected ascending numbers below ", tensors.size(), ", got ",
+                     absl::StrJoin(owned, " ")));
+  }
+  if (tensors.front().apart) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "owned_tensors: only valid in a job with members above 1 (expected members: 2 or more, got "
+      "1)");
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
                                                      std::vector<TensorShape> tensors,
@@ -21,6 +40,10 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
   RETURN_IF_ERROR(PlaceTensors(options.groups, tensors));
   ASSIGN_OR_RETURN(Partition partition,
                    Partition::Make(std::move(tensors), options.shard_size, options.server_count));
+  if (!options.owned_tensors.empty()) {
+    RETURN_IF_ERROR(CheckOwned(options.owned_tensors, partition.tensors()));
+    partition = partition.Of(options.owned_tensors);
+  }
   if (options.fragments < 1 || options.fragments > partition.shard_count()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "fragments: out of range (expected 1 to ", partition.shard_count(),

@@ -200,6 +200,63 @@ TEST_F(WorksAheadTest, ALatePushMakesTheWorkerJumpWhenItHasSettled) {
   EXPECT_EQ(*client_->Settle(), Step{9});
 }
 
+TEST_F(ClientTest, AMemberExchangesItsOwnTensors) {
+  std::vector<TensorShape> tensors = TwoLayers();
+  for (TensorShape& tensor : tensors) tensor.apart = true;
+  const Partition whole = *Partition::Make(tensors, 4096, 2);
+  FakeServer first(whole, ServerId{0}), second(whole, ServerId{1});
+  FakeServer* const servers[] = {&first, &second};
+  std::set<uint32_t> owned;
+  for (uint32_t s = 0; s < whole.shard_count(); ++s) {
+    const uint32_t tensor = whole.segments(ShardId{s})[0].tensor;
+    if (tensor == 1 || tensor == 2) owned.insert(s);
+    // The other member has sent its values.
+    if (!owned.contains(s)) {
+      servers[whole.server(ShardId{s}).value]->Seed(
+          ShardId{s}, std::vector<float>(whole.value_count(ShardId{s}), 5));
+    }
+  }
+  InProcessTransport transport({&first, &second});
+  ClientOptions options = {.member = 1, .owned_tensors = {1, 2}};
+  options.server_count = 2;
+  options.shard_size = 4096;
+  EXPECT_THAT(Client::Make(options, TwoLayers(), transport, threads_).status().message(),
+              HasSubstr("only valid in a job with members above 1"));
+  options.groups = {{.match = "*", .apart = true}};
+  const auto client = Client::Make(options, TwoLayers(), transport, threads_).value();
+  EXPECT_EQ(client->partition().tensors()[1].name, "w2");
+  ASSERT_EQ(*client->Join(std::vector<std::span<const float>>{initial_[1], initial_[2]}), Step{0});
+  const JoinRequest join = second.joins().back();
+  EXPECT_EQ(join.member(), 1u);
+  EXPECT_THAT(join.owned_tensors(), ElementsAre(1, 2));
+  EXPECT_EQ(join.tensors_size(), 4);
+  EXPECT_EQ(join.partition_hash(), whole.hash());
+  ASSERT_TRUE(client->WaitAll().ok());
+  const auto gradients = Values(0.5, 0.125);
+  client->BeginStep(Step{0}, kExamples);
+  client->Ready(1, gradients[2]);
+  client->Ready(0, gradients[1]);
+  ASSERT_TRUE(client->EndStep().ok());
+  EXPECT_EQ(*client->NextStep(), Step{1});
+  ASSERT_TRUE(client->WaitAll().ok());
+  std::set<uint32_t> pushed;
+  for (const FakeServer* server : servers) {
+    for (const PushEntry& push : server->pushes()) pushed.insert(push.shard.value);
+  }
+  EXPECT_EQ(pushed, owned);
+  const auto masters = client->masters().Read().value();
+  ASSERT_EQ(masters.size(), 2u);
+  for (uint32_t own = 0; own < 2; ++own) {
+    for (size_t i = 0; i < masters[own].size(); ++i) {
+      const float expected = initial_[own + 1][i] - gradients[own + 1][i];
+      EXPECT_EQ(masters[own][i], expected);
+      EXPECT_EQ(client->replica(own)[i], expected);
+    }
+  }
+  ASSERT_TRUE(client->Leave().ok());
+  EXPECT_EQ(first.last_leave().member(), 1u);
+}
+
 TEST_F(ClientTest, ParametersEqualAPlainComputation) {
   Make({});
   EXPECT_TRUE(client_->members().live().empty());

@@ -53,6 +53,7 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   spec.name = config.name();
   spec.server_count = config.servers();
   spec.rule = RuleOf(config.consistency());
+  spec.members = config.consistency().members();
   spec.auto_rule = config.consistency().auto_backup() || config.consistency().auto_slack();
   spec.staleness = StalenessSpecOf(config.consistency());
   spec.lease = absl::Seconds(config.consistency().lease_seconds());
@@ -112,6 +113,10 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
   if (use == JobUse::kProcesses) problems.Append(spec.ProcessProblems());
   if (use == JobUse::kVirtualTime && Traits(spec.optimizer.kind).holds_average) {
     problems.Add("optimizer", "average needs workers in Python (expected another, got average)");
+  }
+  if (use == JobUse::kVirtualTime && spec.members > 1) {
+    problems.Add("members",
+                 absl::StrCat("needs workers in Python (expected 1, got ", spec.members, ")"));
   }
   std::vector<Problem> all = problems.list();
   // A field without effect has only this one problem: an invalid value of the field is not reported

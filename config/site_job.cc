@@ -46,6 +46,7 @@ Problems NotWithSites(const JobConfig& config) {
   refuse(config.task().local_steps() > 1, "local_steps", "1", config.task().local_steps());
   refuse(optimization.schedule() == Schedules::noise_scale, "schedule", "another", "noise_scale");
   refuse(optimization.optimizer() == Optimizers::average, "optimizer", "another", "average");
+  refuse(config.consistency().members() > 1, "members", "1", config.consistency().members());
   refuse(config.compression().push() == Codecs::adaptive, "push", "another", "adaptive");
   return problems;
 }

@@ -87,6 +87,7 @@ void EachField(auto& visit, Is<WorkerFrame> auto& frame) {
   visit(5, frame.seeds);
   visit(6, frame.pushes);
   visit(7, frame.reads);
+  visit(8, frame.member);
 }
 
 void EachField(auto& visit, Is<ServerFrame> auto& frame) {

@@ -73,6 +73,7 @@ struct WorkerFrame {
   std::vector<SeedEntry> seeds;
   std::vector<PushEntry> pushes;
   std::vector<ReadEntry> reads;
+  uint32_t member = 0;
   bool operator==(const WorkerFrame&) const = default;
 };
 

@@ -8,7 +8,8 @@ std::vector<TensorShape> TensorsOf(const JoinRequest& join) {
     tensors.push_back({.name = tensor.name(),
                        .shape = {tensor.shape().begin(), tensor.shape().end()},
                        .group = tensor.group(),
-                       .whole = tensor.whole()});
+                       .whole = tensor.whole(),
+                       .apart = tensor.apart()});
   }
   return tensors;
 }
@@ -21,6 +22,7 @@ void SetTensors(std::span<const TensorShape> tensors, JoinRequest& join) {
     tensor.mutable_shape()->Add(shape.shape.begin(), shape.shape.end());
     tensor.set_group(shape.group);
     tensor.set_whole(shape.whole);
+    tensor.set_apart(shape.apart);
   }
 }
 

@@ -36,11 +36,14 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
              std::string credentials, bool insecure, std::string state_dir, uint64_t planned_steps,
              uint32_t examples, std::string task, std::string uplink, std::string downlink,
              uint32_t local_steps, uint32_t fragments, uint32_t overlap_steps, double mixing,
-             std::optional<uint32_t> site, uint32_t site_workers, uint32_t site_backup) {
+             std::optional<uint32_t> site, uint32_t site_workers, uint32_t site_backup,
+             uint32_t member, std::vector<uint32_t> owned_tensors) {
             new (self) PyClient(
                 config, settings, tensors,
                 {.worker = worker,
                  .site = {.site = site, .workers = site_workers, .backup = site_backup},
+                 .member = member,
+                 .owned_tensors = std::move(owned_tensors),
                  .addresses = std::move(addresses),
                  .credentials = std::move(credentials),
                  .insecure = insecure,
@@ -58,7 +61,7 @@ nb::class_<PyClient> AddClient(nb::module_& module) {
           "insecure"_a = false, "state_dir"_a = "", "planned_steps"_a = 0, "examples"_a = 1,
           "task"_a = "", "uplink"_a = "", "downlink"_a = "", "local_steps"_a = 1, "fragments"_a = 1,
           "overlap_steps"_a = 0, "mixing"_a = 0.5, "site"_a = nb::none(), "site_workers"_a = 0,
-          "site_backup"_a = 0)
+          "site_backup"_a = 0, "member"_a = 0, "owned_tensors"_a = std::vector<uint32_t>())
       .def("join", &PyClient::Join, "initial"_a,
            "Joins every server and returns the first step. INITIAL has one contiguous fp32 array "
            "per tensor, the same for all workers. Call it again after RolledBack.")

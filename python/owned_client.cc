@@ -35,6 +35,12 @@ absl::Status CheckSettings(const PythonJob& job, const WorkerSettings& settings)
         "addresses: missing (expected host:port of every server, from THINWIRE_ADDRESSES or "
         "init(addresses=...), got none)");
   }
+  if (settings.owned_tensors.empty() && spec.members > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "members: each process must own a part of the model (expected DistributedOptimizer(..., "
+        "members=tw.local_group()), or members: 1, got members: ",
+        spec.members, ")"));
+  }
   if (settings.planned_steps > 0) return absl::OkStatus();
   const JobSpec& described = job.described();
   std::string dependent;
@@ -119,6 +125,8 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
                                    .state_dir = settings.state_dir});
   // A Python program steps its own optimizer between two steps of the servers.
   options.works_ahead = false;
+  options.member = settings.member;
+  options.owned_tensors = settings.owned_tensors;
   options.config = job.config;
   if (!settings.task.empty()) {
     ASSIGN_OR_RETURN(const JobText task,
@@ -131,9 +139,9 @@ absl::StatusOr<std::unique_ptr<OwnedClient>> OwnedClient::Make(const PythonJob& 
   std::unique_ptr<OwnedClient> owned(
       new OwnedClient(*std::move(addresses), credentials, Bandwidth(*rates, threads)));
   options.memory = &owned->memory_;
-  owned->tensors_ = tensors;
   ASSIGN_OR_RETURN(owned->client_, Client::Make(std::move(options), std::move(tensors),
                                                 *owned->transport_, threads));
+  owned->tensors_ = owned->client_->partition().tensors();
   for (uint32_t i = 0; i < owned->tensors_.size(); ++i) {
     owned->replicas_.push_back(owned->client_->replica(i));
   }

@@ -64,8 +64,10 @@ class KeptMemory final : public std::pmr::memory_resource {
 struct WorkerSettings {
   uint32_t worker = 0;
   SiteFlags site;
-  std::string
-      addresses;  // host:port of every server, separated by commas; in a site of its aggregator
+  uint32_t member = 0;                  // ClientOptions::member
+  std::vector<uint32_t> owned_tensors;  // ClientOptions::owned_tensors
+  // host:port of every server, separated by commas; in a site that of its aggregator.
+  std::string addresses;
   std::string credentials;  // folder; empty: plaintext
   bool insecure = false;
   BandwidthFlags bandwidth;

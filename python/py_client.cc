@@ -70,7 +70,7 @@ PyClient::PyClient(const std::string& config, const std::vector<Setting>& settin
   if (!owned.ok()) Raise("Error", std::string(owned.status().message()));
   owned_ = *std::move(owned);
   owned_->client().SetWaitCheck([this] { return GoesOn(); });
-  ready_.resize(tensors.size());
+  ready_.resize(owned_->tensors().size());
 }
 
 PyClient::~PyClient() {

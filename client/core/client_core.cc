@@ -17,6 +17,18 @@
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
+namespace {
+
+void KeepOwnShards(const Partition& partition, JoinReply& reply) {
+  if (!partition.is_part()) return;
+  auto& shards = *reply.mutable_shards();
+  const auto others = std::remove_if(shards.begin(), shards.end(), [&](const ShardState& state) {
+    return !partition.local(ShardId{state.shard()}).has_value();
+  });
+  shards.erase(others, shards.end());
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ClientCore>> ClientCore::Make(
     const ClientOptions& options, const Partition& partition, Transport& transport,
@@ -128,8 +140,8 @@ void ClientCore::Join(std::span<const std::span<const float>> initial, JoinDone 
   joining_ = std::make_unique<Joining>(
       transport_, loop_, wait, *request, rollback.value_or(Generation()),
       [this, request = *request, after_rollback,
-       done = std::move(done)](const absl::StatusOr<std::vector<JoinReply>>& replies) {
-        const absl::StatusOr<Step> first = OnJoined(request, after_rollback, replies);
+       done = std::move(done)](absl::StatusOr<std::vector<JoinReply>> replies) {
+        const absl::StatusOr<Step> first = OnJoined(request, after_rollback, std::move(replies));
         joining_.reset();
         done(first);
       });
@@ -143,8 +155,9 @@ absl::StatusOr<JoinRequest> ClientCore::PrepareJoin(std::span<const std::span<co
   RETURN_IF_ERROR(restore_.Open());
   RETURN_IF_ERROR(replica_->Fill(initial));
   JoinRequest request = MakeJoinRequest(options_, partition_);
-  request.set_initial_hash(options_.initial_hash.has_value() ? *options_.initial_hash
-                                                             : HashTensors(initial));
+  // The members of a worker have different tensors.
+  const uint64_t own_hash = partition_.is_part() ? 0 : HashTensors(initial);
+  request.set_initial_hash(options_.initial_hash.value_or(own_hash));
   if (after_rollback) {
     request.set_incarnation(joined_run_.incarnation.value);
     request.set_run(joined_run_.run.value);
@@ -154,8 +167,11 @@ absl::StatusOr<JoinRequest> ClientCore::PrepareJoin(std::span<const std::span<co
 }
 
 absl::StatusOr<Step> ClientCore::OnJoined(const JoinRequest& request, bool after_rollback,
-                                          const absl::StatusOr<std::vector<JoinReply>>& replies) {
+                                          absl::StatusOr<std::vector<JoinReply>> replies) {
   RETURN_IF_ERROR(replies.status());
+  // The shards of other members may have opened already. They do not decide at which step this one
+  // begins.
+  for (JoinReply& reply : *replies) KeepOwnShards(partition_, reply);
   const JoinReply& lead = replies->front();
   report_.set_waiting("");
   const bool returns = Incarnation{lead.incarnation()} == joined_run_.incarnation;
@@ -221,6 +237,7 @@ void ClientCore::Leave(const LeaveReason& reason, absl::Duration patience, Leave
   }
   LeaveRequest request;
   request.set_worker(options_.worker.value);
+  request.set_member(options_.member);
   request.set_incarnation(joined_run_.incarnation.value);
   request.set_run(joined_run_.run.value);
   request.set_finished(reason.finished);

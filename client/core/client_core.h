@@ -118,7 +118,7 @@ class ClientCore {
   absl::StatusOr<JoinRequest> PrepareJoin(std::span<const std::span<const float>> initial,
                                           bool after_rollback);
   absl::StatusOr<Step> OnJoined(const JoinRequest& request, bool after_rollback,
-                                const absl::StatusOr<std::vector<JoinReply>>& replies);
+                                absl::StatusOr<std::vector<JoinReply>> replies);
   // With push: adaptive, encodes all later pushes with the arms that the lead's REPLY names.
   absl::Status UseArms(const JoinReply& reply);
   // Drops the unfinished work of the steps from FIRST on, from which the servers continue.

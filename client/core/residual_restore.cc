@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +14,16 @@
 
 namespace thinwire::client {
 
+namespace {
+
+absl::StatusOr<WorkerFolder> OpenFolder(const ClientOptions& options) {
+  std::optional<uint32_t> member;
+  if (!options.owned_tensors.empty()) member = options.member;
+  return WorkerFolder::Open(options.state_dir, options.worker, member);
+}
+
+}  // namespace
+
 ResidualOwner OwnerOf(const ClientOptions& options) {
   return {.job = options.job, .worker = options.worker};
 }
@@ -20,7 +31,7 @@ ResidualOwner OwnerOf(const ClientOptions& options) {
 absl::Status ResidualRestore::Open() {
   files_.clear();
   if (options_.state_dir.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(WorkerFolder folder, WorkerFolder::Open(options_.state_dir, options_.worker));
+  ASSIGN_OR_RETURN(WorkerFolder folder, OpenFolder(options_));
   folder_ = std::make_unique<WorkerFolder>(std::move(folder));
   ASSIGN_OR_RETURN(const std::vector<Step> steps, folder_->Steps());
   for (const Step step : steps) {
@@ -34,7 +45,7 @@ absl::Status ResidualRestore::Open() {
 
 LiveResiduals* ResidualRestore::MakeLive() {
   if (options_.state_dir.empty()) return nullptr;
-  const auto folder = WorkerFolder::Open(options_.state_dir, options_.worker);
+  const auto folder = OpenFolder(options_);
   if (!folder.ok()) return nullptr;  // Join returns the error
   auto live =
       LiveResiduals::Create(folder->LivePath(), options_.worker, partition_, options_.memory);
@@ -56,7 +67,7 @@ absl::Status ResidualRestore::Restore(std::span<const JoinReply> replies, Step f
                                    .generation = generation,
                                    .incarnation = Incarnation{replies[0].incarnation()}}));
   }
-  const std::vector<Step> next = NextSteps(replies, partition_.shard_count());
+  const std::vector<Step> next = NextSteps(replies, partition_);
   LeftResiduals left;
   std::string left_text;
   if (!after_rollback) left = ReadLeft(run, left_text);

@@ -32,8 +32,10 @@ absl::Status TakenError(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<WorkerFolder> WorkerFolder::Open(const std::string& state_dir, WorkerId worker) {
-  WorkerFolder folder(absl::StrCat(state_dir, "/", kFolderPrefix, worker.value));
+absl::StatusOr<WorkerFolder> WorkerFolder::Open(const std::string& state_dir, WorkerId worker,
+                                                std::optional<uint32_t> member) {
+  WorkerFolder folder(absl::StrCat(state_dir, "/", kFolderPrefix, worker.value,
+                                   member.has_value() ? absl::StrCat("-member-", *member) : ""));
   std::error_code error;
   std::filesystem::create_directories(folder.path_, error);
   if (error) return ErrorAt(folder.path_, "cannot create the folder", error);

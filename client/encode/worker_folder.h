@@ -3,6 +3,7 @@
 //   DIR/worker-3/residuals-40             the residuals before step 40 (residual_file.h)
 //   DIR/worker-3/residuals-40.loss_scale  a file of the trainer, written before the residual file
 //   DIR/worker-3/live                     the residuals of the running process (live_residuals.h)
+//   DIR/worker-3-member-1/...             the same of a worker with several members
 //   DIR/worker-3/process                  the process that uses the folder: 8 bytes "TWPROC01" |
 //                                         run u64 | generation u64 | incarnation u64 | CRC-32C u32
 //
@@ -43,8 +44,9 @@ class WorkerFolder {
     auto operator<=>(const Process&) const = default;
   };
 
-  // Creates the folder of WORKER in STATE_DIR, unless it exists.
-  static absl::StatusOr<WorkerFolder> Open(const std::string& state_dir, WorkerId worker);
+  // Creates the folder of WORKER, or of one of its members, in STATE_DIR, unless it exists.
+  static absl::StatusOr<WorkerFolder> Open(const std::string& state_dir, WorkerId worker,
+                                           std::optional<uint32_t> member = std::nullopt);
 
   // Returns the numbers of the workers that have a folder in STATE_DIR, ascending; none if there is no
   // such folder.

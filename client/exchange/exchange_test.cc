@@ -240,7 +240,7 @@ TEST_F(ExchangeTest, AWorkerThatWasFencedDuringItsSuspensionPushesNothing) {
     exchange_->pushes().BeginStep(Step{0}, 8, 1, 1);
     exchange_->pushes().Ready(0, gradient_, nullptr);
   });
-  EXPECT_EQ(progress_.WaitNext().status(), FencedError(WorkerId{2}));
+  EXPECT_EQ(progress_.WaitNext().status(), FencedError({.worker = WorkerId{2}}));
   for (const FakeServer& server : servers_) EXPECT_TRUE(server.pushes().empty());
 }
 

@@ -187,7 +187,7 @@ void PushPipeline::OnVerdict(ServerLink& link, const VerdictEntry& verdict) {
     case PushVerdict::STALE:
       return abort("lost the job's state: the job has another generation now");
     case PushVerdict::FENCED:
-      return fail_(FencedError(parts_.options.worker));
+      return fail_(FencedError(parts_.options));
     case PushVerdict::EARLY:
       return abort(absl::StrCat("lost its state: shard ", verdict.shard.value, " is at step ",
                                 verdict.frontier.value, ", too far behind for a push of step ",

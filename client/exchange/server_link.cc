@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +17,38 @@
 
 namespace thinwire::client {
 
-absl::Status FencedError(WorkerId worker) {
+namespace {
+
+constexpr ShardId kNoShard{std::numeric_limits<uint32_t>::max()};
+
+// Messages have the numbers of the shards in the whole model.
+template <typename Entry>
+void ToGlobal(const Partition& partition, std::vector<Entry>& entries) {
+  if (!partition.is_part()) return;
+  for (Entry& entry : entries) entry.shard = partition.global(entry.shard);
+}
+
+// Drops the entries of shards that the client does not have.
+template <typename Entry>
+void ToLocal(const Partition& partition, std::vector<Entry>& entries) {
+  if (!partition.is_part()) return;
+  std::erase_if(entries, [&partition](Entry& entry) {
+    const std::optional<ShardId> local = partition.local(entry.shard);
+    entry.shard = local.value_or(entry.shard);
+    return !local.has_value();
+  });
+}
+
+}  // namespace
+
+absl::Status FencedError(const ClientOptions& options) {
   return absl::AlreadyExistsError(
-      absl::StrCat("worker ", worker.value, ": another process has joined under this number"));
+      options.owned_tensors.empty()
+          ? absl::StrCat("worker ", options.worker.value,
+                         ": another process has joined under this number")
+          : absl::StrCat("worker ", options.worker.value, " member ", options.member,
+                         ": another process of this worker was lost or has left (expected all "
+                         "members; start all of them again)"));
 }
 
 // One stream to the server. OpenStream passes the stream's events from the transport's threads to
@@ -144,7 +175,8 @@ WorkerFrame ServerLink::EmptyFrame() const {
   return {.worker = parts_.options.worker,
           .incarnation = incarnation_,
           .generation = generation_,
-          .epoch = epoch_};
+          .epoch = epoch_,
+          .member = parts_.options.member};
 }
 
 ByteChain ServerLink::NextMessage() {
@@ -154,6 +186,9 @@ ByteChain ServerLink::NextMessage() {
   for (const PushEntry& push : frame.pushes) pushed_bytes += push.payload.size();
   parts_.meter.Sent(pushed_bytes, parts_.loop->Now());
   observer_.OnQueueRoom();
+  ToGlobal(parts_.partition, frame.seeds);
+  ToGlobal(parts_.partition, frame.pushes);
+  ToGlobal(parts_.partition, frame.reads);
   return ToBytes(frame);
 }
 
@@ -175,7 +210,7 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   // more messages could make the queue of received messages grow without limit.
   stream_->ReadNext();
   parts_.report.Count(WorkerCounters::kReceivedBytesFieldNumber, bytes.size());
-  const absl::StatusOr<ServerFrame> message = ParseServerFrame(bytes);
+  absl::StatusOr<ServerFrame> message = ParseServerFrame(bytes);
   if (!message.ok()) {
     observer_.OnFailure(
         WithServerName(parts_.transport, server_, absl::InternalError(message.status().message())));
@@ -186,6 +221,9 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   state_ = State::kOpen;
   backoff_.Reset();
   liveness_.MessageReceived(parts_.loop->Now());
+  ToLocal(parts_.partition, message->verdicts);
+  ToLocal(parts_.partition, message->parameters);
+  ToLocal(parts_.partition, message->waits);
   observer_.OnMessage(*this, *message);
   for (const WaitingEntry& entry : message->waits) {
     if (entry.seed && queue_.owns(entry.shard)) queue_.Seed(entry.shard);
@@ -276,6 +314,7 @@ HeartbeatRequest ServerLink::MakeHeartbeat() const {
   request.set_worker(parts_.options.worker.value);
   request.set_incarnation(incarnation_.value);
   request.set_epoch(epoch_.value);
+  request.set_member(parts_.options.member);
   if (server_ == ServerId{0}) {
     parts_.deals.FillIn(request);
     parts_.worker_news.FillIn(request);
@@ -300,7 +339,7 @@ void ServerLink::OnHeartbeat(absl::Time sent, const HeartbeatRequest& request,
 void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
   const Generation generation{reply.generation()};
   if (!AcceptsGeneration(generation)) return;
-  if (reply.fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
+  if (reply.fenced()) return observer_.OnFailure(FencedError(parts_.options));
   if (Epoch{reply.epoch()} != epoch_ || generation != generation_) return Rejoin();
   liveness_.CallAnswered(parts_.loop->Now());
   Confirm(sent);
@@ -371,7 +410,7 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
   const bool went_back = generation != generation_;
   if (went_back) Adopt(generation);
   for (const ShardState& state : reply->shards()) {
-    const ShardId shard{state.shard()};
+    const ShardId shard = parts_.partition.local(ShardId{state.shard()}).value_or(kNoShard);
     // A shard is shut if the server begins again to wait for all workers. It refuses a push, but
     // answers a read when it opens.
     if (queue_.owns(shard) && (went_back || !state.open())) {

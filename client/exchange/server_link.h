@@ -59,8 +59,9 @@
 
 namespace thinwire::client {
 
-// Returns the error of a worker whose number another process has taken.
-absl::Status FencedError(WorkerId worker);
+// Returns the error of a worker whose number another process has taken, or that has lost one of its
+// members.
+absl::Status FencedError(const ClientOptions& options);
 
 // Lives on the event loop `parts.loop`: only tasks of this loop call its functions.
 class ServerLink {

@@ -529,7 +529,7 @@ TEST_F(ServerLinkTest, OneJoinIsPendingAtATime) {
 TEST_F(ServerLinkTest, AHeartbeatReportsAFencedWorker) {
   servers_[1].Fence();
   loop_->Run([this] { links_[1]->StartHeartbeats(); });
-  EXPECT_EQ(WaitForFailure(), FencedError(WorkerId{2}));
+  EXPECT_EQ(WaitForFailure(), FencedError({.worker = WorkerId{2}}));
 }
 
 TEST_F(ServerLinkTest, AResumedLinkSendsEntriesWhenAHeartbeatIsAnswered) {
@@ -546,7 +546,7 @@ TEST_F(ServerLinkTest, AResumedLinkOfAFencedWorkerSendsNothing) {
   loop_->Run([this] { links_[0]->Resume(); });
   PushAll(0);
   loop_->Run([this] { links_[0]->StartHeartbeats(); });
-  EXPECT_EQ(WaitForFailure(), FencedError(WorkerId{2}));
+  EXPECT_EQ(WaitForFailure(), FencedError({.worker = WorkerId{2}}));
   transport_.Hold(ServerId{0}, false);  // returns after all earlier messages have been delivered
   EXPECT_TRUE(servers_[0].pushes().empty());
 }

@@ -33,6 +33,10 @@ struct ClientOptions {
   // nullopt: that of the values that Join gets.
   std::optional<uint64_t> initial_hash;
   WorkerId worker;
+  // With members above 1: the number of this process among those of the worker, and the tensors that
+  // it owns, by their positions in the model, ascending. Empty: all.
+  uint32_t member = 0;
+  std::vector<uint32_t> owned_tensors;
   uint32_t worker_count = 1;
   uint32_t server_count = 1;
   uint64_t shard_size = 0;  // values per shard; 0: chosen by Partition::Make

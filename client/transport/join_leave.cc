@@ -32,12 +32,14 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
   JoinRequest request;
   request.set_job(options.job);
   request.set_worker(options.worker.value);
-  SetTensors(partition.tensors(), request);
+  SetTensors(partition.whole().tensors(), request);
+  request.set_member(options.member);
+  request.mutable_owned_tensors()->Add(options.owned_tensors.begin(), options.owned_tensors.end());
   // Sends the shard size from the options, before rounding. The server rounds the shard size in the
   // same way as this client.
   request.set_shard_size(options.shard_size);
   request.set_servers(options.server_count);
-  request.set_partition_hash(partition.hash());
+  request.set_partition_hash(partition.whole().hash());
   request.set_planned_examples(options.planned_examples);
   if (options.config.has_value()) *request.mutable_config() = *options.config;
   request.set_data_hash(options.data_hash);

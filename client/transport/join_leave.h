@@ -24,7 +24,7 @@ absl::Status WithServerName(const Transport& transport, ServerId server,
 
 // Returns the Join request of the worker that OPTIONS describe, for the model that PARTITION
 // splits. The request contains the inputs from which a server computes the same partition, and the
-// hash of PARTITION for comparison. REQUIRES: PARTITION was made with the shard size and the number
+// hash of the whole PARTITION for comparison. REQUIRES: PARTITION was made with the shard size and the number
 // of servers in OPTIONS.
 JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& partition);
 

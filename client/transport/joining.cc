@@ -143,6 +143,7 @@ void Joining::EndRound(absl::Status reason) {
 void Joining::LeaveThen(std::function<void()> then) {
   LeaveRequest leave;
   leave.set_worker(request_.worker());
+  leave.set_member(request_.member());
   leave.set_incarnation(servers_[0].reply->incarnation());
   leave.set_run(servers_[0].reply->run());
   std::vector<ServerId> servers;

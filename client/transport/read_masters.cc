@@ -20,7 +20,7 @@ constexpr double kLeastBytesPerSecond = 1e4;
 using Chunks = std::vector<MastersChunk>;
 
 // Returns the most memory of the chunks of SERVER: twice that of one chunk per segment, because a
-// server may make smaller chunks.
+// server may make smaller chunks. PARTITION is that of the whole model.
 uint64_t MostBytes(const Partition& partition, ServerId server) {
   uint64_t bytes = 0;
   for (const ShardId shard : partition.ShardsOf(server)) {
@@ -105,6 +105,7 @@ absl::Status MastersAssembly::Add(const MastersChunk& chunk) {
   const std::string place = absl::StrCat("masters of ", chunk.tensor());
   const auto number = numbers_.find(chunk.tensor());
   if (number == numbers_.end()) {
+    if (partition_.is_part()) return absl::OkStatus();  // another member's
     return absl::DataLossError(absl::StrCat(place, ": the model has no such tensor"));
   }
   if (chunk.values().size() % sizeof(float) != 0) {
@@ -153,14 +154,14 @@ absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport
                                                             absl::Duration patience,
                                                             const Partition& partition,
                                                             const MastersRequest& request) {
-  const double all_bytes = static_cast<double>(partition.value_count() * sizeof(float));
+  const double all_bytes = static_cast<double>(partition.whole().value_count() * sizeof(float));
   const absl::Duration timeout = patience + absl::Seconds(all_bytes / kLeastBytesPerSecond);
   std::map<ServerId, ServerRead> reads;
   for (uint32_t s = 0; s < partition.server_count(); ++s) {
     const ServerId server{s};
     if (partition.ShardsOf(server).empty()) continue;
-    reads.try_emplace(server, transport, stop, server, request, MostBytes(partition, server),
-                      timeout);
+    reads.try_emplace(server, transport, stop, server, request,
+                      MostBytes(partition.whole(), server), timeout);
   }
   MastersAssembly assembly(partition);
   for (auto& [server, read] : reads) {

@@ -1,4 +1,5 @@
-// Reads the exact fp32 parameters (masters) of a whole model from all servers.
+// Reads the exact fp32 parameters (masters) of a whole model from all servers, or those of a part of
+// it (Partition::Of).
 //
 // A server sends its masters in chunks, each a run of values of one tensor. Every value of the
 // model must arrive exactly once.

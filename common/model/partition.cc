@@ -1,6 +1,7 @@
 #include "common/model/partition.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <span>
@@ -46,12 +47,13 @@ uint64_t Hash(std::span<const TensorShape> tensors, uint64_t shard_size, uint32_
     hash.Add(tensor.shape.size());
     for (int64_t dimension : tensor.shape) hash.Add(static_cast<uint64_t>(dimension));
   }
-  // A model without groups and whole tensors keeps the hash of earlier versions, which checkpoints
-  // contain.
-  if (std::ranges::any_of(tensors, [](const TensorShape& t) { return t.group != 0 || t.whole; })) {
+  // A model without groups, whole tensors and tensors apart keeps the hash of earlier versions, which
+  // checkpoints contain.
+  const auto is_plain = [](const TensorShape& t) { return t.group == 0 && !t.whole && !t.apart; };
+  if (!std::ranges::all_of(tensors, is_plain)) {
     for (const TensorShape& tensor : tensors) {
       hash.Add(tensor.group);
-      hash.Add(tensor.whole ? 1 : 0);
+      hash.Add((tensor.whole ? 1 : 0) + (tensor.apart ? 2 : 0));
     }
   }
   hash.Add(shard_size);
@@ -117,6 +119,11 @@ bool IsShared(const TensorShape& tensor) {
   return tensor.whole && tensor.value_count() > kLargestShardSize;
 }
 
+// Returns whether TENSOR is split into shards of its own.
+bool IsSplitAlone(const TensorShape& tensor) {
+  return IsShared(tensor) || (!tensor.whole && (IsMatrix(tensor) || tensor.apart));
+}
+
 // Returns the number of shards that Split() makes of VALUE_COUNT values.
 uint64_t PieceCount(uint64_t value_count, uint64_t shard_size) {
   return (value_count + shard_size - 1) / shard_size;
@@ -128,7 +135,7 @@ uint64_t ShardCount(std::span<const TensorShape> tensors, uint64_t shard_size) {
   uint64_t shard_count = 0;
   std::map<uint32_t, uint64_t> vector_values;  // by group
   for (const TensorShape& tensor : tensors) {
-    if (IsShared(tensor) || (IsMatrix(tensor) && !tensor.whole)) {
+    if (IsSplitAlone(tensor)) {
       shard_count += PieceCount(tensor.value_count(), shard_size);
     } else if (tensor.whole) {
       ++shard_count;
@@ -191,10 +198,10 @@ std::vector<std::vector<Segment>> SplitAll(std::span<const TensorShape> tensors,
   std::map<std::pair<uint32_t, bool>, std::vector<Segment>> vectors;  // by group and `whole`
   for (uint32_t t = 0; t < tensors.size(); ++t) {
     const Segment all{t, 0, tensors[t].value_count()};
-    if (IsShared(tensors[t])) {
+    if (IsSplitAlone(tensors[t])) {
       add(std::span(&all, 1), false);
-    } else if (IsMatrix(tensors[t])) {
-      add(std::span(&all, 1), tensors[t].whole);
+    } else if (IsMatrix(tensors[t]) || tensors[t].apart) {
+      add(std::span(&all, 1), true);
     } else {
       vectors[{tensors[t].group, tensors[t].whole}].push_back(all);
     }
@@ -252,6 +259,39 @@ absl::StatusOr<Partition> Partition::Make(std::vector<TensorShape> tensors, uint
   partition.tensors_ = std::move(tensors);
   partition.AssignServers();
   return partition;
+}
+
+Partition Partition::Of(std::span<const uint32_t> tensors) const {
+  Partition part;
+  part.whole_ = std::make_shared<const Partition>(*this);
+  part.shard_size_ = shard_size_;
+  part.server_count_ = server_count_;
+  std::vector<uint32_t> places(tensors_.size(), std::numeric_limits<uint32_t>::max());
+  Fnv1a hash;
+  hash.Add(hash_);
+  for (const uint32_t tensor : tensors) {
+    hash.Add(tensor);
+    places[tensor] = static_cast<uint32_t>(part.tensors_.size());
+    part.tensors_.push_back(tensors_[tensor]);
+    part.value_count_ += tensors_[tensor].value_count();
+  }
+  part.hash_ = hash.value();
+  for (uint32_t s = 0; s < shard_count(); ++s) {
+    const uint32_t place = places[shards_[s].segments.front().tensor];
+    if (place == std::numeric_limits<uint32_t>::max()) continue;
+    part.numbers_.push_back(s);
+    for (Segment& segment : part.shards_.emplace_back(shards_[s]).segments) segment.tensor = place;
+  }
+  return part;
+}
+
+std::optional<ShardId> Partition::local(ShardId global) const {
+  if (!is_part()) {
+    return global.value < shard_count() ? std::optional(global) : std::nullopt;
+  }
+  const auto found = std::ranges::lower_bound(numbers_, global.value);
+  if (found == numbers_.end() || *found != global.value) return std::nullopt;
+  return ShardId{static_cast<uint32_t>(found - numbers_.begin())};
 }
 
 void Partition::AssignServers() {

@@ -5,7 +5,8 @@
 // more dimensions (a matrix) is split into shards of its own, whose sizes differ by at most one
 // value. All vectors and scalars share shards, in the tensors' order. Vectors therefore never share
 // a shard with a matrix, and a job can give them a codec of their own. Tensors of different
-// parameter groups share no shard. A tensor with `whole` is in one shard, even if it is larger than
+// parameter groups share no shard, and a tensor with `apart` shares none with any other. A tensor with
+// `whole` is in one shard, even if it is larger than
 // the shard size; if it is larger than the largest shard, it is split into shards of its own.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
@@ -22,8 +23,10 @@
 #define THINWIRE_COMMON_MODEL_PARTITION_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +47,7 @@ struct TensorShape {
   std::vector<int64_t> shape;  // empty: a scalar
   uint32_t group = 0;          // parameter group (common/spec/group_spec.h)
   bool whole = false;          // in one shard, unless it has more than kLargestShardSize values
+  bool apart = false;          // shares no shard with another tensor
 
   uint64_t value_count() const;
   bool operator==(const TensorShape&) const = default;
@@ -69,6 +73,19 @@ class Partition {
   // be more than kMostShards shards, or SERVER_COUNT is not 1 to kMostServers.
   static absl::StatusOr<Partition> Make(std::vector<TensorShape> tensors, uint64_t shard_size,
                                         uint32_t server_count);
+
+  // Returns the partition of some tensors alone, which one of the members of a worker owns
+  // (docs/model_parallel.md): their shards, on the same servers and in the same order, numbered from
+  // 0. TENSORS: positions in tensors(), ascending. REQUIRES: all tensors are `apart`; TENSORS is not
+  // empty.
+  Partition Of(std::span<const uint32_t> tensors) const;
+  // Returns whether Of() has made this partition, and the partition of the whole model.
+  bool is_part() const { return whole_ != nullptr; }
+  const Partition& whole() const { return is_part() ? *whole_ : *this; }
+  // Convert between the number of a shard here and its number in whole(), which messages contain.
+  // local() returns nullopt for a shard that is not here. global() REQUIRES: shard < shard_count().
+  ShardId global(ShardId shard) const { return is_part() ? ShardId{numbers_[shard.value]} : shard; }
+  std::optional<ShardId> local(ShardId global) const;
 
   const std::vector<TensorShape>& tensors() const { return tensors_; }
   uint64_t value_count() const { return value_count_; }
@@ -128,6 +145,8 @@ class Partition {
   uint64_t shard_size_ = 0;
   uint32_t server_count_ = 0;
   std::vector<Shard> shards_;
+  std::shared_ptr<const Partition> whole_;  // null: this one
+  std::vector<uint32_t> numbers_;           // of a part, by shard: the global number, ascending
   uint64_t hash_ = 0;
 };
 

@@ -49,6 +49,47 @@ TEST(PartitionTest, AWholeTensorIsInOneShard) {
   EXPECT_EQ(p.SharedTensor(), std::nullopt);
 }
 
+TEST(PartitionTest, TensorsApartShareNoShard) {
+  std::vector<TensorShape> tensors = Mlp();
+  const uint64_t plain = MakeOrDie(tensors, 65536, 2).hash();
+  for (TensorShape& tensor : tensors) tensor.apart = true;
+  const Partition p = MakeOrDie(tensors, 65536, 2);
+  ASSERT_EQ(p.shard_count(), 5u);
+  EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{3, 0, 10}));
+  EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{2, 0, 1280}));
+  EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{1, 0, 128}));
+  EXPECT_NE(p.hash(), plain);
+  for (TensorShape& tensor : tensors) tensor.whole = true;
+  EXPECT_EQ(MakeOrDie(tensors, 4096, 2).shard_count(), 4u) << "whole tensors, one in each shard";
+}
+
+TEST(PartitionTest, APartHasTheShardsOfItsTensors) {
+  std::vector<TensorShape> tensors = Mlp();
+  for (TensorShape& tensor : tensors) tensor.apart = true;
+  const Partition whole = MakeOrDie(tensors, 65536, 2);
+  EXPECT_FALSE(whole.is_part());
+  EXPECT_EQ(whole.global(ShardId{3}), ShardId{3});
+  EXPECT_EQ(whole.local(ShardId{5}), std::nullopt);
+  const std::vector<uint32_t> owned = {0, 3};
+  const Partition part = whole.Of(owned);
+  EXPECT_TRUE(part.is_part());
+  EXPECT_EQ(part.whole().hash(), whole.hash());
+  EXPECT_NE(part.hash(), whole.hash());
+  EXPECT_NE(part.hash(), whole.Of(std::vector<uint32_t>{0, 1}).hash());
+  EXPECT_EQ(part.tensors()[1].name, "b2");
+  EXPECT_EQ(part.value_count(), 100352u + 10u);
+  ASSERT_EQ(part.shard_count(), 3u);
+  EXPECT_THAT(part.segments(ShardId{0}), ElementsAre(Segment{1, 0, 10}));
+  EXPECT_THAT(part.segments(ShardId{2}), ElementsAre(Segment{0, 0, 50176}));
+  for (uint32_t s = 0; s < part.shard_count(); ++s) {
+    const ShardId global = part.global(ShardId{s});
+    EXPECT_EQ(part.server(ShardId{s}), whole.server(global));
+    EXPECT_EQ(part.local(global), ShardId{s});
+  }
+  EXPECT_EQ(part.global(ShardId{1}), ShardId{3});
+  EXPECT_EQ(part.local(ShardId{1}), std::nullopt);
+}
+
 TEST(PartitionTest, AWholeTensorThatIsTooLargeForAShardIsShared) {
   const Partition p = MakeOrDie({{.name = "w", .shape = {512, 512}, .whole = true},
                                  {.name = "long", .shape = {262145}, .whole = true},

@@ -22,6 +22,7 @@ struct GroupSpec {
   double learning_rate_factor = 1;
   OptimizerSpec optimizer;
   std::optional<CodecSpec> push;  // the codec of gradients; nullopt: the job's codec
+  bool apart = false;             // the tensors share no shards (JobSpec::AllGroups)
 
   // Checks the settings of a group other than group 0. PLACE is the group's place in the job, such
   // as "parameter_group[0]". JOB and SCHEDULE are the job's settings.

@@ -7,6 +7,8 @@
 namespace thinwire {
 namespace {
 
+constexpr uint32_t kMostMembers = 1024;
+
 constexpr absl::Duration kYear = absl::Hours(24 * 365);
 constexpr absl::Duration kMaxDelay = absl::Hours(1);
 
@@ -202,6 +204,22 @@ void CheckAverage(const JobSpec& job, Problems& problems) {
   }
 }
 
+// Every process knows its own tensors only.
+void CheckMembers(const JobSpec& job, Problems& problems) {
+  const auto refuse = [&](bool given, const char* field, const std::string& expected,
+                          const std::string& got) {
+    if (!given) return;
+    problems.Add(field, absl::StrCat("not possible with members above 1 (expected ", expected,
+                                     ", got ", got, ")"));
+  };
+  refuse(job.push.gradient_clip > 0, "gradient_clip", "0, or clip_norm in its place",
+         absl::StrCat(job.push.gradient_clip));
+  refuse(job.push.adaptive.has_value(), "push", "another", "adaptive");
+  refuse(job.schedule.grows_batch(), "schedule", "another", "noise_scale");
+  refuse(job.task.local.fragments > 1, "fragments", "1", absl::StrCat(job.task.local.fragments));
+  refuse(job.task.local.by_speed, "auto_local_steps", "false", "true");
+}
+
 // Checks a job whose batch grows.
 void CheckBatchGrowth(const JobSpec& job, Problems& problems) {
   if (job.rule.fold == Fold::kRound && job.rule.quorum < 2) {
@@ -334,6 +352,7 @@ Problems JobSpec::Validate() const {
   }
   problems.RequireInteger("servers", server_count, 1, kMostServers);
   problems.Append(rule.Validate());
+  problems.RequireInteger("members", members, 1, kMostMembers);
   if (auto_rule && rule.workers == 1) {
     problems.Add(rule.fold == Fold::kRound ? "auto_backup" : "auto_slack",
                  "only valid with several workers (expected workers: 2 or more, got 1)");
@@ -386,6 +405,7 @@ Problems JobSpec::Validate() const {
   CheckAverage(*this, problems);
   CheckCombinations(*this, problems);
   CheckStaleness(*this, problems);
+  if (members > 1) CheckMembers(*this, problems);
   if (schedule.grows_batch()) CheckBatchGrowth(*this, problems);
   return problems;
 }
@@ -404,6 +424,7 @@ Problems JobSpec::ProcessProblems() const {
 std::vector<GroupSpec> JobSpec::AllGroups() const {
   std::vector<GroupSpec> all = {{.match = "*", .optimizer = optimizer}};
   all.insert(all.end(), groups.begin(), groups.end());
+  for (GroupSpec& group : all) group.apart = members > 1;
   return all;
 }
 
@@ -423,8 +444,9 @@ Problems JobSpec::Warnings() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const JobSpec& spec) {
-  out << spec.name << ": " << spec.server_count << " servers, " << spec.rule << "; "
-      << spec.staleness << "; " << spec.optimizer << "; " << spec.schedule << "; "
+  out << spec.name << ": " << spec.server_count << " servers, " << spec.rule << "; ";
+  if (spec.members > 1) out << spec.members << " members; ";
+  out << spec.staleness << "; " << spec.optimizer << "; " << spec.schedule << "; "
       << spec.sparse_updates << "; push " << spec.push;
   for (const GroupSpec& group : spec.groups) out << "; group " << group;
   out << "; pull ";

@@ -38,6 +38,8 @@ struct JobSpec {
   std::string name = "train";
   uint32_t server_count = 1;
   Rule rule;
+  // The processes of one worker, which own different tensors (docs/model_parallel.md).
+  uint32_t members = 1;
   // The lead changes the number of backup workers (mode backup) or the slack (mode ssp) at run
   // time.
   bool auto_rule = false;
@@ -69,7 +71,8 @@ struct JobSpec {
   // processes of their own cannot carry out.
   Problems ProcessProblems() const;
   // Returns all parameter groups. Group 0 has the job's settings and contains the tensors that no
-  // other group matches.
+  // other group matches. With several members, tensors share no shards, so that each shard has one
+  // owner.
   std::vector<GroupSpec> AllGroups() const;
   // Returns the delay that `stragglers` add to every step of WORKER.
   absl::Duration DelayOf(WorkerId worker) const;

@@ -26,6 +26,7 @@ absl::Status PlaceTensors(std::span<const GroupSpec> groups, std::span<TensorSha
   for (TensorShape& tensor : tensors) {
     tensor.group = GroupOf(groups, tensor.name);
     if (groups.empty()) continue;
+    tensor.apart = groups[tensor.group].apart;
     tensor.whole = Traits(groups[tensor.group].optimizer.kind).reads_norms;
     ++tensor_counts[tensor.group];
   }

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def local_group() -> Any:
-    """Returns the group of the processes that are one worker together, for the argument local_group of DistributedOptimizer.
+    """Returns the group of the processes that are one worker together, for local_group and members of DistributedOptimizer.
 
     All processes of torch.distributed call it, after init(processes=N): N processes with adjoining ranks are a group.
     """

@@ -7,6 +7,7 @@ import torch
 
 from thinwire._client import Client, Error
 from thinwire.local_group import GroupClient
+from thinwire.members import MemberClient, divide
 from thinwire.sampler import ElasticSampler
 from thinwire.worker import Floats, JobWorker
 
@@ -44,21 +45,28 @@ class ModelWorker(JobWorker):
 
     def __init__(self, model: torch.nn.Module, optimizer: str | None, learning_rate: float | None, steps: int,
                  examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None, batch_count: int = 1,
-                 local_group: Any = None, streaming: dict[str, Any] | None = None):
-        """MODEL has trainable parameters of fp32, bf16 or fp16. LOCAL_GROUP: the processes of the worker.
+                 local_group: Any = None, streaming: dict[str, Any] | None = None, members: Any = None):
+        """MODEL has trainable parameters of fp32, bf16 or fp16. LOCAL_GROUP and MEMBERS: the processes of the worker.
 
         The other arguments are those of JobWorker.
         """
         parameters = trainable_parameters(model)
         shapes = {name: list(p.shape) for name, p in parameters.items()}
-        self._group_client: GroupClient | None = None
+        self._group_client: GroupClient | MemberClient | None = None
+        division: dict[str, Any] | None = None
+        if members is not None:
+            division = divide(members, shapes)
+            settings["members"] = torch.distributed.get_world_size(members)
 
         def wrap_client(make: Callable[[], Client]) -> Client:
-            self._group_client = GroupClient(local_group, list(shapes.values()), make)
+            if members is not None:
+                self._group_client = MemberClient(members, make)
+            else:
+                self._group_client = GroupClient(local_group, list(shapes.values()), make)
             return cast(Client, self._group_client)
 
         super().__init__(shapes, optimizer, learning_rate, steps, examples, settings, sampler, batch_count,
-                         None if local_group is None else wrap_client, streaming)
+                         None if local_group is None and members is None else wrap_client, streaming, division)
         self._model = model
         self._names = list(parameters)
         self._parameters = list(parameters.values())

@@ -62,6 +62,8 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
       local_group: the result of local_group(): the processes that are one worker together, such as those of a machine. Each computes
         the gradient of its own part of the batch, with its own `examples`, and calls step(). The first process speaks with the
         servers.
+      members: the result of local_group(): the processes that are one worker together, each with a MODEL that is a part of the whole
+        one, such as a stage of a pipeline. Each pushes the gradients of its own parameters (docs/model_parallel.md).
       settings: any setting of docs/configuration.md, such as push="fp8_e5m2" or mode="async". The servers' job file must
         have the same settings.
 
@@ -71,7 +73,7 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
 
     def __init__(self, model: torch.nn.Module, optimizer: str | None = None, lr: float | None = None, *, steps: int = 0,
                  examples: int = 1, overlap: bool | Literal["forward"] = True, grad_scaler: Any = None,
-                 sampler: ElasticSampler | None = None, local_group: Any = None, **settings: Any):
+                 sampler: ElasticSampler | None = None, local_group: Any = None, members: Any = None, **settings: Any):
         if overlap not in (True, False, "forward"):
             raise Error(f"overlap: wrong value (expected True, False or 'forward', got {overlap!r})")
         if overlap == "forward":
@@ -79,7 +81,11 @@ class DistributedOptimizer(ModelWorker, torch.optim.Optimizer):
         if local_group is not None and (overlap == "forward" or sampler is not None):
             raise Error("local_group: not available with overlap='forward' and with a sampler (expected neither; each process "
                         "takes its own part of the worker's batch)")
-        ModelWorker.__init__(self, model, optimizer, lr, steps, examples, settings, sampler, local_group=local_group)
+        if members is not None and (overlap == "forward" or local_group is not None):
+            raise Error("members: not available with overlap='forward' and with local_group (expected neither; members wait for "
+                        "their parameters together)")
+        ModelWorker.__init__(self, model, optimizer, lr, steps, examples, settings, sampler, local_group=local_group,
+                             members=members)
         self._overlap = overlap
         self._grad_scaler = grad_scaler
         self._is_lost = False  # the batch on which the program computes: the servers went back during its forward pass

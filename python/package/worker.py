@@ -61,12 +61,12 @@ class JobWorker:
     def __init__(self, tensors: Mapping[str, Sequence[int]], optimizer: str | None, learning_rate: float | None,
                  steps: int, examples: int, settings: dict[str, Any], sampler: ElasticSampler | None = None,
                  batch_count: int = 1, wrap_client: Callable[[Callable[[], _client.Client]], _client.Client] | None = None,
-                 streaming: dict[str, Any] | None = None):
+                 streaming: dict[str, Any] | None = None, division: dict[str, Any] | None = None):
         """Makes the client of TENSORS, which are shapes by name.
 
         BATCH_COUNT is the number of batches in a step of the servers. STREAMING has the fields fragments, overlap_steps and mixing of
         docs/streaming.md; None: the servers' steps are exchanged as a whole. WRAP_CLIENT(make) returns another object with the calls of
-        the client that make() returns. The other arguments are those of DistributedOptimizer.
+        the client that make() returns. DIVISION: the result of members.divide(), if this process has a part of the model. The other arguments are those of DistributedOptimizer.
         The caller calls _join() next, and _follow_deals() at the end.
         """
         process = job.process(type(self).__name__)
@@ -87,15 +87,18 @@ class JobWorker:
             job.offer_job(job_settings)
             process = process._replace(addresses=job.await_addresses())
             if not process.addresses and process.site is None and hosting.is_available():
-                servers = hosting.HostedServers(_client.job_text(process.config, job_settings), process)
+                # The members of a worker leave one by one, the processes of a local group as one.
+                leaving = process if division is None else process._replace(processes=1)
+                servers = hosting.HostedServers(_client.job_text(process.config, job_settings), leaving)
                 process = process._replace(addresses=servers.addresses)
             own = process._asdict()
             own.pop("processes")
             local: dict[str, Any] = {"local_steps": batch_count} | (streaming or {})
+            part = {"tensors": list(self._shapes.items())} if division is None else division
             return _client.Client(
-                settings=job_settings, tensors=list(self._shapes.items()), planned_steps=steps,
+                settings=job_settings, planned_steps=steps,
                 examples=self.examples * batch_count,
-                task="" if sampler is None else sampler.task(local), **local, **own)
+                task="" if sampler is None else sampler.task(local), **local, **part, **own)
 
         self._client = make_client() if wrap_client is None else wrap_client(make_client)
         if self._client.holds_average != self._takes_average:

@@ -32,11 +32,13 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
       clock_(clock),
       unix_clock_(executors.unix_clock),
       tokens_(options_.name, options_.server == ServerId{0} ? options_.token_key : ""),
-      streams_(options_.rule.max_workers,
-               [this] {
-                 // Shards without values ask another worker.
-                 if (const auto model = model_.Get()) model->AskForValues();
-               }),
+      streams_(
+          options_.rule.max_workers,
+          [this] {
+            // Shards without values ask another worker.
+            if (const auto model = model_.Get()) model->AskForValues();
+          },
+          options_.member_count),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan(),
              frames_,
              {.groups = options_.group_updates,
@@ -65,9 +67,7 @@ Job::Job(JobOptions options, Clock& clock, const JobExecutors& executors,
              .model = model_,
              .clock = clock_,
              .heard =
-                 [this](WorkerId worker, Incarnation incarnation) {
-                   control_.Post([=, this] { RenewLease(worker, incarnation); });
-                 },
+                 [this](const Sender& sender) { control_.Post([=, this] { RenewLease(sender); }); },
              // Far below the third of a lease after which a heartbeat renews it.
              .heard_interval = options_.lease / 100},
       state_(FirstState(options_)),
@@ -137,8 +137,8 @@ void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinRe
   });
 }
 
-void Job::RenewLease(WorkerId worker, Incarnation incarnation) {
-  protocols_.members->Renew(worker, incarnation);
+void Job::RenewLease(const Sender& sender) {
+  protocols_.members->Renew(sender.worker, sender.incarnation, sender.member);
   AnswerJoins();
 }
 
@@ -150,7 +150,9 @@ void Job::Handle(const HeartbeatRequest& request, const Done<HeartbeatReply>& do
   // A heartbeat with another epoch renews no lease: its sender joined an earlier process of this
   // server, but not this process.
   if (request.epoch() == state_.identity.epoch.value) {
-    RenewLease(WorkerId{request.worker()}, Incarnation{request.incarnation()});
+    RenewLease({.worker = WorkerId{request.worker()},
+                .incarnation = Incarnation{request.incarnation()},
+                .member = request.member()});
     checkpoints_.Heard(request);
     for (const auto& protocol : protocols_.all) protocol->Heard(request);
   }
@@ -167,8 +169,10 @@ void Job::Handle(const HeartbeatRequest& request, const Done<HeartbeatReply>& do
 void Job::Handle(const LeaveRequest& request, const Done<LeaveReply>& done) {
   const WorkerId worker{request.worker()};
   const Incarnation incarnation{request.incarnation()};
-  const absl::Status left = state_.membership.Leave(worker, incarnation, DepartureOf(request));
+  const absl::Status left =
+      state_.membership.Leave(worker, incarnation, DepartureOf(request), request.member());
   if (!left.ok()) return done(left);
+  if (!state_.membership.of(worker).left) return done(LeaveReply());  // other members go on
   protocols_.members->LogLeave(worker);
   const bool waits = protocols_.shard_sums != nullptr && state_.membership.Live().empty();
   stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, waits, done] {

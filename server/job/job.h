@@ -184,7 +184,7 @@ class Job {
   void HandleStop(std::function<void()> done);
 
   // Renews the lease of a worker's process, from which a message has arrived.
-  void RenewLease(WorkerId worker, Incarnation incarnation);
+  void RenewLease(const Sender& sender);
   // Answers the processes that wait for their numbers, after a change of the membership.
   void AnswerJoins();
 

@@ -55,7 +55,7 @@ JobState FirstState(const JobOptions& options) {
                           .epoch = options.epoch};
   if (identity.leads()) identity.run = options.run;
   return JobState(std::move(identity), options.rule, ModeLimitsOf(options), options.lease,
-                  options.server_count);
+                  options.server_count, options.member_count);
 }
 
 }  // namespace thinwire

@@ -39,6 +39,7 @@ struct JobOptions {
   ServerId server;  // the number of this server; server 0 assigns incarnations
   uint32_t server_count = 1;
   Rule rule;
+  uint32_t member_count = 1;  // JobSpec::members
   // The lead changes the number of backup workers or the slack at run time (wait_tuner.h).
   bool auto_rule = false;
   std::vector<GroupSpec> groups;           // all parameter groups; none: every tensor is in group 0

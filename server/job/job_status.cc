@@ -106,7 +106,8 @@ void AddWorkers(const std::vector<ShardReport>& reports, const Membership& membe
     status.set_live(member.live());
     status.set_left(member.left);
     status.set_heard_seconds_ago(absl::ToDoubleSeconds(now - member.heard));
-    status.set_lease_seconds_left(absl::ToDoubleSeconds(member.lease_end - now));
+    status.set_lease_seconds_left(member.left ? 0
+                                              : absl::ToDoubleSeconds(member.lease_end() - now));
     status.set_finished(member.departure.finished);
     status.set_failed(member.departure.failed);
     status.set_diverged(member.departure.diverged);

@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.server = settings.server;
   options.server_count = spec.server_count;
   options.rule = spec.rule;
+  options.member_count = spec.members;
   options.auto_rule = spec.auto_rule;
   options.groups = spec.AllGroups();
   ASSIGN_OR_RETURN(options.group_updates, MakeGroupUpdates(options.groups, spec.schedule));

@@ -1,5 +1,7 @@
 #include "server/job/request_checks.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +38,24 @@ absl::Status CheckRun(const JobIdentity& identity, const JoinRequest& request) {
       "run: missing (expected the run of server 0's reply to Join, got none)");
 }
 
+// Checks the tensors that a process owns.
+absl::Status CheckOwned(uint32_t member_count, const JoinRequest& request) {
+  const auto& owned = request.owned_tensors();
+  if (member_count == 1 && owned.empty()) return absl::OkStatus();
+  const auto tensor_count = static_cast<uint32_t>(request.tensors_size());
+  const bool ascending =
+      std::ranges::adjacent_find(owned, std::ranges::greater_equal()) == owned.end();
+  if (member_count > 1 && !owned.empty() && ascending && owned[owned.size() - 1] < tensor_count) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "owned_tensors: ",
+      member_count == 1 ? "expected none in a job with members: 1"
+                        : absl::StrCat("expected ascending positions of tensors below ",
+                                       tensor_count, ", at least one"),
+      ", got ", owned.empty() ? "none" : absl::StrCat(owned.size(), " of them")));
+}
+
 }  // namespace
 
 absl::Status Stopping() { return absl::UnavailableError("this server is stopping"); }
@@ -47,7 +67,8 @@ absl::Status CheckJoin(const ServerCondition& server, const JoinRequest& request
   RETURN_IF_ERROR(CheckGoesOn(server));
   RETURN_IF_ERROR(identity.CheckJob(request.job()));
   RETURN_IF_ERROR(server.state.match.Check(request));
-  RETURN_IF_ERROR(server.state.membership.CheckNumber(request.worker()));
+  RETURN_IF_ERROR(server.state.membership.CheckNumber(request.worker(), request.member()));
+  RETURN_IF_ERROR(CheckOwned(server.state.membership.member_count(), request));
   RETURN_IF_ERROR(CheckRun(identity, request));
   if (!is_new) RETURN_IF_ERROR(may_rejoin());
   RETURN_IF_ERROR(server.agreed);
@@ -110,11 +131,11 @@ absl::Status Check(const ServerCondition& server, const SumRequest& request) {
 }
 
 absl::Status Check(const ServerCondition& server, const HeartbeatRequest& request) {
-  return server.state.membership.CheckNumber(request.worker());
+  return server.state.membership.CheckNumber(request.worker(), request.member());
 }
 
 absl::Status Check(const ServerCondition& server, const LeaveRequest& request) {
-  RETURN_IF_ERROR(server.state.membership.CheckNumber(request.worker()));
+  RETURN_IF_ERROR(server.state.membership.CheckNumber(request.worker(), request.member()));
   if (request.run() != 0) {
     const std::string sender = absl::StrCat("worker ", request.worker());
     RETURN_IF_ERROR(server.state.identity.CheckRun(sender, RunId{request.run()}));

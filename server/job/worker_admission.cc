@@ -1,5 +1,6 @@
 #include "server/job/worker_admission.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -16,7 +17,8 @@ void WorkerAdmission::Join(const ServerCondition& server, const JoinCall& call) 
   if (!status.ok()) return call.done(status);
   const Incarnation incarnation{call.request.incarnation()};
   if (incarnation == Incarnation{}) return parts_.protocols.joins->Add(call);
-  status = parts_.state.membership.Adopt(call.worker(), incarnation, parts_.clock.Now());
+  status = parts_.state.membership.Adopt(call.worker(), incarnation, parts_.clock.Now(),
+                                         call.request.member());
   if (!status.ok()) return call.done(status);
   Admit(call, incarnation);
   // Another server may continue from a checkpoint that does not contain the process.
@@ -39,10 +41,22 @@ absl::Status WorkerAdmission::UseModel(const JoinRequest& request) {
   return absl::OkStatus();
 }
 
+std::vector<ShardId> WorkerAdmission::OwnedShards(const JoinRequest& request) const {
+  std::vector<ShardId> owned;
+  if (request.owned_tensors().empty()) return owned;
+  const std::shared_ptr<const HostedModel> model = parts_.model.Get();
+  for (const auto& host : model->hosts()) {
+    // Tensors share no shards.
+    const uint32_t tensor = model->partition().segments(host->id()).front().tensor;
+    if (std::ranges::binary_search(request.owned_tensors(), tensor)) owned.push_back(host->id());
+  }
+  return owned;
+}
+
 void WorkerAdmission::Admit(const JoinCall& call, Incarnation incarnation) {
   const bool came_back = call.request.incarnation() != 0;
   parts_.protocols.start->Join(/*had_begun=*/came_back && call.request.had_begun());
-  parts_.protocols.members->LogJoin(call.worker(), incarnation);
+  if (call.request.member() == 0) parts_.protocols.members->LogJoin(call.worker(), incarnation);
   if (parts_.protocols.relay != nullptr) parts_.protocols.relay->Joined(call.request);
   const auto joined = [this, worker = call.worker(), incarnation,
                        done = call.done](std::vector<Effects> effects) {
@@ -56,7 +70,8 @@ void WorkerAdmission::Admit(const JoinCall& call, Incarnation incarnation) {
                              [this, event = JoinEvent{call.worker(), incarnation}, joined] {
                                parts_.model.Get()->SubmitToAll(event, joined);
                              });
-  parts_.streams.Admit(call.worker(), incarnation);
+  parts_.streams.Admit(call.worker(), incarnation, call.request.member(),
+                       OwnedShards(call.request));
   if (parts_.protocols.sum_lead != nullptr) parts_.protocols.sum_lead->CallServers();
 }
 

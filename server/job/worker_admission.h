@@ -55,6 +55,8 @@ class WorkerAdmission {
  private:
   // Defines the model by REQUEST, or compares REQUEST with it. Records a new run.
   absl::Status UseModel(const JoinRequest& request);
+  // Returns the shards of this server that the process of REQUEST owns; none if it owns all.
+  std::vector<ShardId> OwnedShards(const JoinRequest& request) const;
   JoinReply ReplyOf(WorkerId worker, Incarnation incarnation, const std::vector<Effects>& effects);
 
   const Parts parts_;

@@ -165,7 +165,8 @@ class Grouping {
 
 // Returns the parameter group of TENSOR for a message.
 std::string PlaceText(const TensorShape& tensor) {
-  return absl::StrCat("group ", tensor.group, tensor.whole ? " in whole tensors" : "");
+  return absl::StrCat("group ", tensor.group, tensor.whole ? " in whole tensors" : "",
+                      tensor.apart ? ", apart" : "");
 }
 
 }  // namespace

@@ -27,6 +27,12 @@ void HoldPayloads(WorkerFrame& frame, const std::shared_ptr<const void>& token) 
   for (PushEntry& push : frame.pushes) push.payload.Hold(token);
 }
 
+std::string NameOf(const Sender& sender) {
+  return absl::StrCat(sender.worker.value,
+                      sender.member == 0 ? "" : absl::StrCat(" member ", sender.member),
+                      " incarnation ", sender.incarnation.value);
+}
+
 uint64_t PushBytes(const WorkerFrame& frame) {
   uint64_t bytes = 0;
   for (const PushEntry& push : frame.pushes) bytes += push.payload.size();
@@ -84,6 +90,11 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
   ASSIGN_OR_RETURN(std::vector<ShardEvents> groups,
                    EventsOf(std::move(frame), model->partition(), scope_.self, scope_.generation,
                             scope_.publishes));
+  for (const ShardEvents& group : groups) {
+    if (scope_.streams.Owns(sender_->worker, sender_->member, group.shard)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard ", group.shard.value, ": belongs to another member than worker ", NameOf(*sender_)));
+  }
   scope_.counters.Update([push_bytes](StatusReply& counts) {
     counts.set_push_payload_bytes(counts.push_payload_bytes() + push_bytes);
   });
@@ -100,7 +111,7 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
   // Behind the events, so that what the job decides about their sender follows them.
   if (const absl::Time now = scope_.clock.Now(); now >= heard_ + scope_.heard_interval) {
     heard_ = now;
-    scope_.heard(sender_->first, sender_->second);
+    scope_.heard(*sender_);
   }
   return absl::OkStatus();
 }
@@ -111,7 +122,7 @@ absl::Status Session::CheckSender(const WorkerFrame& frame) {
         absl::StrCat("epoch: this server was restarted; join again (expected ", scope_.epoch.value,
                      ", got ", frame.epoch.value, ")"));
   }
-  const std::pair sender(frame.worker, frame.incarnation);
+  const Sender sender = {frame.worker, frame.incarnation, frame.member};
   // A stream may outlive the certificate and the token with which it was opened.
   if (absl::Status allowed = may_send_(frame.worker, frame.incarnation); !allowed.ok()) {
     if (sender_ != sender) return allowed;
@@ -121,11 +132,11 @@ absl::Status Session::CheckSender(const WorkerFrame& frame) {
   if (sender_.has_value() && *sender_ != sender) {
     return absl::InvalidArgumentError(
         absl::StrCat("frame: another sender than the stream's first frame (expected worker ",
-                     sender_->first.value, " incarnation ", sender_->second.value, ", got worker ",
-                     frame.worker.value, " incarnation ", frame.incarnation.value, ")"));
+                     NameOf(*sender_), ", got worker ", NameOf(sender), ")"));
   }
   if (sender_.has_value()) return absl::OkStatus();
-  absl::Status status = scope_.streams.Register(frame.worker, frame.incarnation, stream_);
+  absl::Status status =
+      scope_.streams.Register(frame.worker, frame.incarnation, stream_, frame.member);
   if (status.ok()) sender_ = sender;
   return status;
 }

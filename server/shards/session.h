@@ -41,6 +41,15 @@ class Journal;
 class ModelSlot;
 class StreamTable;
 
+// The process that sends a stream.
+struct Sender {
+  WorkerId worker;
+  Incarnation incarnation;
+  uint32_t member = 0;
+
+  bool operator==(const Sender&) const = default;
+};
+
 // The state that all sessions of a server share. Must outlive the sessions.
 struct SessionScope {
   ServerId self;
@@ -54,7 +63,7 @@ struct SessionScope {
   const ModelSlot& model;
   Clock& clock;
   // Called with a frame's sender, not more often than in this interval by one stream.
-  std::function<void(WorkerId, Incarnation)> heard;
+  std::function<void(const Sender&)> heard;
   absl::Duration heard_interval;
 };
 
@@ -86,7 +95,7 @@ class Session {
   const std::shared_ptr<FrameWindow> window_;  // outlives the session
   absl::Time heard_ = absl::InfinitePast();    // the last call of scope_.heard
   // The sender of the first frame. Later frames must have the same sender.
-  std::optional<std::pair<WorkerId, Incarnation>> sender_;
+  std::optional<Sender> sender_;
 };
 
 }  // namespace thinwire

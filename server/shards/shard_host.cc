@@ -90,7 +90,7 @@ void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers, StreamBatch*
   for (const ReadAnswer& answer : answers) {
     // If the reading worker has no stream, the answer is dropped: the worker sends the read again
     // when it opens a new stream.
-    const auto stream = streams_.Find(answer.worker, answer.incarnation);
+    const auto stream = streams_.Find(answer.worker, answer.incarnation, id_);
     if (stream == nullptr) continue;
     const absl::Time begin = clock_.Now();
     PublishNewest(shard_, answer.form, slots_);
@@ -165,7 +165,7 @@ const StepTimes& ShardHost::MeasureSteps() {
 void ShardHost::SendWaitNotices() {
   AskForValues();
   for (const BlockedRead& read : shard_.BlockedReads()) {
-    const auto stream = streams_.Find(read.worker, read.incarnation);
+    const auto stream = streams_.Find(read.worker, read.incarnation, id_);
     if (stream == nullptr) continue;
     WaitingEntry entry = WaitingEntryOf(id_, read);
     entry.seed = !shard_.seeded() && IsSeeder(stream);
@@ -184,7 +184,7 @@ void ShardHost::AskForValues() {
   std::shared_ptr<ServerStream> first;
   const BlockedRead* chosen = nullptr;
   for (const BlockedRead& read : reads) {
-    auto stream = streams_.Find(read.worker, read.incarnation);
+    auto stream = streams_.Find(read.worker, read.incarnation, id_);
     if (IsSeeder(stream)) return;
     if (first == nullptr && stream != nullptr) {
       first = std::move(stream);

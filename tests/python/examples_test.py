@@ -56,6 +56,17 @@ class ExamplesTest(unittest.TestCase):
         self.assertLess(self.value_in(output, "step 20, loss"), 2, "ten classes with equal probabilities have 2.30")
         self.value_in(output, "test accuracy")
 
+    def test_pipeline(self):
+        # PyTorch 1.13 with Python 3.11 needs --redirects and --tee.
+        schedules = ["plain"] + ["gpipe", "1f1b"] * (importlib.util.find_spec("torch.distributed.pipelining") is not None)
+        for schedule in schedules:
+            output = self.output_of("torch.distributed.run", "--standalone", "--nproc_per_node", "4", "--redirects", "1", "--tee", "1",
+                                    "examples/python/pipeline.py", "--steps", "30", "--push", "fp8_e5m2", "--schedule", schedule)
+            losses = re.findall(r"worker \d: training loss (\d+\.\d+)", output)
+            self.assertEqual(len(losses), 2, output)
+            for loss in losses:
+                self.assertLess(float(loss), 3.8, "86 characters with equal probabilities have 4.45")
+
     def test_ddp_hook(self):
         # PyTorch 1.13 with Python 3.11 needs --redirects and --tee.
         output = self.output_of("torch.distributed.run", "--standalone", "--nproc_per_node", "2", "--redirects", "1", "--tee", "1",

@@ -1,5 +1,7 @@
 """The worker processes of the tests: worker.py SCENARIO SETTINGS ARGUMENTS, with the last two as JSON."""
 
+import collections
+import contextlib
 import json
 import os
 import sys
@@ -120,6 +122,65 @@ def train_in_group(settings, steps, store, seconds=0, ends_at=None):
     torch.distributed.destroy_process_group()
     print(json.dumps({"parameters": values_of(model), "step": optimizer.step_number, "worker": tw.rank(),
                       "workers": tw.world_size()}))
+
+
+def train_pipeline(settings, steps, store, replica=0, seconds=0, pause_at=None, ends_at=None, state_dir=None, names=("0", "2")):
+    """Two processes train as one worker. Each has one of the two layers, and a batch passes in two parts (GPipe).
+
+    Every step takes at least SECONDS; if that is not 0, prints a line before the first one. Process 0 reads a line of input at step
+    PAUSE_AT, process 1 ends before step ENDS_AT. NAMES are those of the layers. STORE is a new file for torch.distributed, of REPLICA
+    alone; None: torchrun has started the processes of all workers.
+    """
+    arguments = {} if store is None else {"init_method": f"file://{store}", "rank": WORKER % 2, "world_size": 2}
+    torch.distributed.init_process_group("gloo", **arguments)
+    tw.init(processes=2, worker=None if store is None else replica, state_dir=state_dir)
+    group = tw.local_group()
+    stage, first = WORKER % 2, torch.distributed.get_rank() - WORKER % 2
+    whole, settings = make_model(), dict(settings)
+    settings.pop("members", None)
+    layers = {0: [(names[0], whole[0]), ("1", whole[1])], 1: [(names[1], whole[2])]}[stage]
+    model = torch.nn.Sequential(collections.OrderedDict(layers))
+    optimizer = tw.DistributedOptimizer(model, settings.pop("optimizer"), settings.pop("learning_rate"), members=group, **settings)
+    if seconds or pause_at is not None:
+        print("training", flush=True)
+    while optimizer.step_number < steps:
+        if optimizer.step_number == ends_at and stage == 1:
+            os._exit(9)
+        if optimizer.step_number == pause_at and stage == 0:
+            pause_at = None
+            sys.stdin.readline()
+        time.sleep(seconds)
+        optimizer.zero_grad()
+        x, y = batch(tw.rank(), optimizer.step_number)
+        passed = []  # the inputs and the results of the stage
+        for i in (0, 1):
+            given = x[16 * i : 16 * i + 16]
+            if stage == 1:
+                given = torch.empty(16, 64)
+                torch.distributed.recv(given, first)
+                given.requires_grad_()
+            result = model(given)
+            if stage == 0:
+                torch.distributed.send(result.detach(), first + 1)
+            else:
+                result = torch.nn.functional.cross_entropy(result, y[16 * i : 16 * i + 16]) / 2
+            passed.append((given, result))
+        for i, (given, result) in enumerate(passed):
+            gradient = None
+            if stage == 0:
+                gradient = torch.empty(16, 64)
+                torch.distributed.recv(gradient, first + 1)
+            with optimizer.no_sync() if i == 0 else contextlib.nullcontext():
+                result.backward(gradient)
+            if stage == 1:
+                torch.distributed.send(given.grad, first)
+        optimizer.step()
+    exact = [values.flatten().tolist() for values in optimizer.exact_parameters().values()]
+    counters = optimizer.counters
+    optimizer.close()
+    torch.distributed.destroy_process_group()
+    print(json.dumps({"parameters": values_of(model), "exact": exact, "step": optimizer.step_number, "worker": tw.rank(),
+                      "stage": stage, "counters": counters}))
 
 
 def train_ddp(settings, steps, store, hook=True, nan_at=None, seconds=0):
@@ -267,6 +328,6 @@ def fork(settings):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    scenarios = (train, train_locally, train_in_group, train_ddp, train_on_data, wait_for_interrupt, join_only, fork)
+    scenarios = (train, train_locally, train_in_group, train_pipeline, train_ddp, train_on_data, wait_for_interrupt, join_only, fork)
     {f.__name__: f for f in scenarios}[sys.argv[1]](
         json.loads(sys.argv[2]), **json.loads(sys.argv[3]))

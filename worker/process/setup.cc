@@ -94,6 +94,10 @@ absl::StatusOr<Setup> MakeSetup(const WorkerFlags& flags, const FieldFlags& fiel
     return absl::InvalidArgumentError(
         "optimizer: average needs workers in Python (expected another, got average)");
   }
+  if (spec.members > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("members: needs workers in Python (expected 1, got ", spec.members, ")"));
+  }
   if (spec.push.adaptive.has_value() && flags.state_dir.empty() && flags.evaluate.empty()) {
     return absl::InvalidArgumentError(
         "--state_dir: missing (expected a folder for the worker's state, to which push: adaptive "

@@ -1,22 +1,89 @@
 #include "server/protocols/membership/join_queue.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
+#include <span>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/text/quoted.h"
 
 namespace thinwire {
 namespace {
 
+// The most tensors that an error names.
+constexpr size_t kMostNamed = 4;
+
 absl::Status Abandoned() { return absl::CancelledError("the caller stopped waiting"); }
+
+// Checks that the processes of a worker own every tensor once.
+absl::Status CheckOwners(std::span<const JoinCall> calls) {
+  const JoinRequest& model = calls.front().request;
+  std::vector<std::vector<uint32_t>> owners(static_cast<size_t>(model.tensors_size()));
+  for (const JoinCall& call : calls) {
+    for (const uint32_t tensor : call.request.owned_tensors()) {
+      owners[tensor].push_back(call.request.member());
+    }
+  }
+  std::vector<std::string> wrong;
+  for (size_t t = 0; t < owners.size(); ++t) {
+    if (owners[t].size() == 1) continue;
+    wrong.push_back(absl::StrCat(
+        Quoted(model.tensors(static_cast<int>(t)).name()),
+        owners[t].empty() ? " of none"
+                          : absl::StrCat(" of members ", absl::StrJoin(owners[t], " and "))));
+  }
+  if (wrong.empty()) return absl::OkStatus();
+  const size_t more = wrong.size() > kMostNamed ? wrong.size() - kMostNamed : 0;
+  wrong.resize(std::min(wrong.size(), kMostNamed));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker ", model.worker(),
+      ": owned_tensors: expected each tensor to be owned by one member, got ",
+      absl::StrJoin(wrong, ", "), more > 0 ? absl::StrCat(", and ", more, " more") : ""));
+}
 
 }  // namespace
 
 void JoinQueue::Add(JoinCall call) {
   call.arrival = clock_.Now();
-  if (!TryAnswer(call)) waiting_.push_back(std::move(call));
+  waiting_.push_back(std::move(call));
+  Answer();
 }
 
 void JoinQueue::Answer() {
-  std::erase_if(waiting_, [this](const JoinCall& call) { return TryAnswer(call); });
+  std::erase_if(waiting_, [this](const JoinCall& call) {
+    if (!call.abandoned()) return state_.membership.member_count() == 1 && TryAnswer({call});
+    call.done(Abandoned());
+    return true;
+  });
+  if (state_.membership.member_count() == 1) return;
+  std::set<WorkerId> workers;
+  for (const JoinCall& call : waiting_) workers.insert(call.worker());
+  for (const WorkerId worker : workers) AnswerMembers(worker);
+}
+
+void JoinQueue::AnswerMembers(WorkerId worker) {
+  std::map<uint32_t, JoinCall> members;
+  for (const JoinCall& call : waiting_) {
+    if (call.worker() == worker) members.emplace(call.request.member(), call);
+  }
+  if (members.size() < state_.membership.member_count()) return;
+  Calls calls;
+  for (const auto& [member, call] : members) calls.push_back(call);
+  absl::Status owned = CheckOwners(calls);
+  if (!owned.ok()) {
+    for (const JoinCall& call : calls) call.done(owned);
+  } else if (!TryAnswer(calls)) {
+    return;
+  }
+  std::erase_if(waiting_, [&](const JoinCall& call) {
+    return call.worker() == worker && call.arrival == members.at(call.request.member()).arrival;
+  });
 }
 
 void JoinQueue::Stop(const absl::Status& status) {
@@ -32,19 +99,17 @@ std::vector<WorkerId> JoinQueue::Returning() const {
   return workers;
 }
 
-bool JoinQueue::TryAnswer(const JoinCall& call) {
-  if (call.abandoned()) {
-    call.done(Abandoned());
-    return true;
-  }
+bool JoinQueue::TryAnswer(const Calls& calls) {
   // Whether training waits for all workers is not known yet.
   if (state_.membership.awaits_return()) return false;
-  const Member before = state_.membership.of(call.worker());
-  const auto assigned = state_.membership.Assign(call.worker(), call.arrival, clock_.Now());
+  const WorkerId worker = calls.front().worker();
+  const absl::Time first = std::ranges::min(calls, {}, &JoinCall::arrival).arrival;
+  const Member before = state_.membership.of(worker);
+  const auto assigned = state_.membership.Assign(worker, first, clock_.Now());
   if (!assigned.ok()) {
-    call.done(assigned.status());
+    for (const JoinCall& call : calls) call.done(assigned.status());
   } else if (assigned->has_value()) {
-    Announce(call, **assigned, before);
+    Announce(calls, **assigned, before);
   } else {
     return false;
   }
@@ -60,22 +125,26 @@ void JoinQueue::DealAnew(WorkerId worker, bool expired) {
   if (model->largest_next() > next + ahead_count) state_.dealer.Replace(worker, next);
 }
 
-void JoinQueue::Announce(const JoinCall& call, Incarnation incarnation, const Member& before) {
-  admission_.Announce(call.worker(), incarnation, clock_.Now(),
-                      [this, call, incarnation, before](absl::Status admitted) {
-                        if (call.abandoned()) admitted = Abandoned();
-                        if (admitted.ok()) {
-                          state_.membership.Renew(call.worker(), incarnation, clock_.Now());
-                          // Now and not before: the other workers have gone on meanwhile.
-                          if (before.incarnation != Incarnation{}) {
-                            DealAnew(call.worker(), before.expired);
-                          }
-                          return admit_(call, incarnation);
-                        }
-                        // Frees the number. Fails if a newer process has taken it already.
-                        state_.membership.Leave(call.worker(), incarnation).IgnoreError();
-                        call.done(admitted);
-                      });
+void JoinQueue::Announce(const Calls& calls, Incarnation incarnation, const Member& before) {
+  const WorkerId worker = calls.front().worker();
+  const auto announced = [this, worker, calls, incarnation, before](absl::Status admitted) {
+    if (std::ranges::any_of(calls, [](const JoinCall& call) { return call.abandoned(); })) {
+      admitted = Abandoned();
+    }
+    if (admitted.ok()) {
+      for (const JoinCall& call : calls) {
+        state_.membership.Renew(worker, incarnation, clock_.Now(), call.request.member());
+      }
+      // Now and not before: the other workers have gone on meanwhile.
+      if (before.incarnation != Incarnation{}) DealAnew(worker, before.expired);
+      for (const JoinCall& call : calls) admit_(call, incarnation);
+      return;
+    }
+    // Frees the number. Fails if a newer process has taken it already.
+    state_.membership.Leave(worker, incarnation, {.failed = true}).IgnoreError();
+    for (const JoinCall& call : calls) call.done(admitted);
+  };
+  admission_.Announce(worker, incarnation, clock_.Now(), announced);
 }
 
 }  // namespace thinwire

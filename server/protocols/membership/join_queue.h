@@ -1,7 +1,8 @@
 // JoinQueue admits new worker processes, at the lead. A Join waits until the number of its worker
-// is free. Then the worker gets an incarnation, and the other servers learn of it.
+// is free. Then the worker gets an incarnation, and the other servers learn of it. With several
+// members, it waits until the Joins of all members of the worker are here; they get one incarnation.
 //
-//   Add -> Membership::Assign -> AdmissionLead::Announce -> ADMIT
+//   Add -> all members -> Membership::Assign -> AdmissionLead::Announce -> ADMIT each
 #ifndef THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_JOIN_QUEUE_H_
 #define THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_JOIN_QUEUE_H_
 
@@ -59,11 +60,16 @@ class JoinQueue final : public Protocol {
   std::vector<WorkerId> Returning() const;
 
  private:
-  // Returns whether CALL need not wait any more.
-  bool TryAnswer(const JoinCall& call);
-  // Announces the new process to the other servers, then admits it. BEFORE: the worker before the
+  // The Joins of the processes of one worker, by member.
+  using Calls = std::vector<JoinCall>;
+
+  // Returns whether CALLS need not wait any more.
+  bool TryAnswer(const Calls& calls);
+  // Answers the processes of WORKER if all its members wait.
+  void AnswerMembers(WorkerId worker);
+  // Announces the new process to the other servers, then admits CALLS. BEFORE: the worker before the
   // new process.
-  void Announce(const JoinCall& call, Incarnation incarnation, const Member& before);
+  void Announce(const Calls& calls, Incarnation incarnation, const Member& before);
   // A new process has replaced the lost process of WORKER, whose lease had EXPIRED. If it begins
   // some steps later, the examples of these steps are dealt anew.
   void DealAnew(WorkerId worker, bool expired);

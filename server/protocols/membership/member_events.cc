@@ -21,8 +21,8 @@ void MemberEvents::LogLeave(WorkerId worker) {
             << " workers are live" << *more;
 }
 
-void MemberEvents::Renew(WorkerId worker, Incarnation incarnation) {
-  const LeaseState lease = state_.membership.Renew(worker, incarnation, clock_.Now());
+void MemberEvents::Renew(WorkerId worker, Incarnation incarnation, uint32_t member) {
+  const LeaseState lease = state_.membership.Renew(worker, incarnation, clock_.Now(), member);
   if (lease == LeaseState::kFenced) {
     // Shards that the newer process has not joined yet count the sender as live again. The newer one
     // may end before it joins them.
@@ -55,13 +55,20 @@ void MemberEvents::Tick(absl::Time now) {
     }
     counters_.Update(
         [](StatusReply& counts) { counts.set_lease_expirations(counts.lease_expirations() + 1); });
-    shards_.ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
+    if (state_.membership.member_count() == 1) {
+      shards_.ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
+      continue;
+    }
+    state_.membership.Leave(worker, incarnation, {.failed = true}).IgnoreError();
+    shards_.ApplyToAll(LeaveEvent{worker, incarnation}, [] {});
   }
 }
 
 void MemberEvents::FillIn(const HeartbeatRequest& request, HeartbeatReply& reply) {
   const Member& member = state_.membership.of(WorkerId{request.worker()});
-  reply.set_fenced(Incarnation{request.incarnation()} < member.incarnation);
+  // A worker with several members has left if one of them was lost.
+  const bool lost = state_.membership.member_count() > 1 && member.left;
+  reply.set_fenced(lost || Incarnation{request.incarnation()} < member.incarnation);
   for (const WorkerId live : state_.membership.Live()) reply.add_live(live.value);
 }
 

@@ -3,6 +3,7 @@
 #ifndef THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_MEMBER_EVENTS_H_
 #define THINWIRE_SERVER_PROTOCOLS_MEMBERSHIP_MEMBER_EVENTS_H_
 
+#include <cstdint>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -29,13 +30,14 @@ class MemberEvents final : public Protocol {
   void LogJoin(WorkerId worker, Incarnation incarnation);
   void LogLeave(WorkerId worker);
   // Renews the lease of a worker's process, from which a message has arrived.
-  void Renew(WorkerId worker, Incarnation incarnation);
+  void Renew(WorkerId worker, Incarnation incarnation, uint32_t member = 0);
   // Extends all leases by the time for which this process was suspended.
   void ExcusePause(absl::Duration pause);
   // No worker can join from NOW until the next Tick: the leases do not run.
   void Suspend(absl::Time now);
 
-  // Expires leases.
+  // Expires leases. A worker with several members whose lease ends has left: the others cannot go on
+  // without the lost one.
   void Tick(absl::Time now) override;
   void FillIn(const HeartbeatRequest& request, HeartbeatReply& reply) override;
 

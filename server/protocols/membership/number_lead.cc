@@ -11,6 +11,11 @@ namespace thinwire {
 
 absl::StatusOr<ClaimNumberReply> NumberLead::Claim(const ClaimNumberRequest& request,
                                                    absl::Time now) {
+  if (state_.membership.member_count() > 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker: auto is not possible with members above 1 (expected a number, got members: ",
+        state_.membership.member_count(), ")"));
+  }
   Tick(now);
   std::optional<uint32_t> kept, fresh, lowest;
   for (const uint32_t number : request.kept()) {

@@ -30,7 +30,8 @@ class NumberLead final : public Protocol {
   NumberLead(const JobState& state, absl::Duration start_timeout)
       : state_(state), start_timeout_(start_timeout) {}
 
-  // Reserves a number for the caller. Errors: AlreadyExists if no number is free.
+  // Reserves a number for the caller. Errors: AlreadyExists if no number is free;
+  // FailedPrecondition in a job with members, whose processes must know to which worker they belong.
   absl::StatusOr<ClaimNumberReply> Claim(const ClaimNumberRequest& request, absl::Time now);
 
   void Tick(absl::Time now) override;

@@ -23,9 +23,9 @@ namespace thinwire {
 struct JobState {
   // The state of a job that has not begun. FIRST_RULE: that of the job file.
   JobState(JobIdentity own, const Rule& first_rule, ModeLimits limits, absl::Duration lease,
-           uint32_t server_count)
+           uint32_t server_count, uint32_t member_count = 1)
       : identity(std::move(own)),
-        membership(first_rule.max_workers, lease, identity.generation),
+        membership(first_rule.max_workers, lease, identity.generation, member_count),
         match(limits.config),
         rule(first_rule, std::move(limits)),
         dealer(first_rule.workers, lease),

@@ -16,15 +16,23 @@ absl::Status Fenced(WorkerId worker, Incarnation got, Incarnation known) {
 
 }  // namespace
 
-absl::Status Membership::CheckNumber(uint32_t worker) const {
-  if (worker < worker_count()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "worker: not a worker of this job (expected below ", worker_count(), ", got ", worker, ")"));
+absl::Status Membership::CheckNumber(uint32_t worker, uint32_t member) const {
+  if (worker >= worker_count()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker: not a worker of this job (expected below ", worker_count(), ", got ",
+                     worker, ")"));
+  }
+  if (member < member_count_) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("member: not a member of a worker (expected below ", member_count_,
+                   ", the value of members, got ", member, ")"));
 }
 
 void Membership::Begin(Member& member, Incarnation incarnation, absl::Time now) {
-  member = {
-      .assigned = incarnation, .incarnation = incarnation, .heard = now, .lease_end = now + lease_};
+  member = {.assigned = incarnation,
+            .incarnation = incarnation,
+            .heard = now,
+            .leases = std::vector<absl::Time>(member_count_, now + lease_)};
 }
 
 absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, absl::Time arrival,
@@ -37,7 +45,7 @@ absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, a
   }
   // Expire must report the old process before a new one replaces it: if the new one never joins the
   // shards, they would count the old one as live for ever.
-  if (now > member.lease_end || member.heard <= arrival) return std::nullopt;
+  if (now > member.lease_end() || member.heard <= arrival) return std::nullopt;
   return absl::AlreadyExistsError(absl::StrCat("worker ", worker.value,
                                                ": is in use; its process sent a message ",
                                                absl::FormatDuration(now - member.heard), " ago"));
@@ -55,7 +63,8 @@ void Membership::Announce(WorkerId worker, Incarnation incarnation) {
   member.assigned = std::max(member.assigned, incarnation);
 }
 
-absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::Time now) {
+absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::Time now,
+                               uint32_t member_number) {
   Member& member = members_[worker.value];
   if (incarnation < member.assigned) return Fenced(worker, incarnation, member.assigned);
   const Incarnation most = std::max(member.assigned, earlier_);
@@ -67,6 +76,11 @@ absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::T
   if (incarnation == member.incarnation && member.left) {
     return absl::FailedPreconditionError(
         absl::StrCat("worker ", worker.value, ": incarnation ", incarnation.value, " has left"));
+  }
+  if (member_count_ > 1 && incarnation == member.incarnation && !member.expired) {
+    member.leases[member_number] = now + lease_;  // the others keep theirs
+    awaits_return_ = false;
+    return absl::OkStatus();
   }
   const bool retired = member.retired && incarnation == member.incarnation;
   Begin(member, incarnation, now);
@@ -90,7 +104,8 @@ void Membership::RestoreRetired(WorkerId worker, Incarnation incarnation) {
   member.retired = incarnation == member.incarnation && !member.left;
 }
 
-LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Time now) {
+LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Time now,
+                             uint32_t member_number) {
   Member& member = members_[worker.value];
   if (incarnation < member.incarnation) return LeaseState::kFenced;
   if (incarnation > member.incarnation || incarnation.value == 0 || member.left) {
@@ -99,11 +114,13 @@ LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Tim
   const bool returned = member.expired;
   member.expired = false;
   member.heard = now;
-  member.lease_end = now + lease_;
+  absl::Time& lease = member.leases[member_number];
+  if (lease != absl::InfiniteFuture()) lease = now + lease_;
   return returned ? LeaseState::kReturned : LeaseState::kRenewed;
 }
 
-absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, Departure departure) {
+absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, Departure departure,
+                               uint32_t member_number) {
   Member& member = members_[worker.value];
   if (incarnation < member.incarnation) return Fenced(worker, incarnation, member.incarnation);
   // This server has gone back to a state before the process joined, so the process has left it.
@@ -112,6 +129,8 @@ absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation, Departu
     return absl::FailedPreconditionError(absl::StrCat("worker ", worker.value, ": incarnation ",
                                                       incarnation.value, " has not joined here"));
   }
+  member.leases[member_number] = absl::InfiniteFuture();
+  if (!departure.failed && member.lease_end() != absl::InfiniteFuture()) return absl::OkStatus();
   member.left = true;
   if (evaluator_ == worker) evaluator_finished_ = departure.finished;
   member.departure = std::move(departure);
@@ -166,7 +185,9 @@ std::optional<Step> Membership::StopStep() const {
 }
 
 void Membership::ExtendLeases(absl::Duration pause) {
-  for (Member& member : members_) member.lease_end += pause;
+  for (Member& member : members_) {
+    for (absl::Time& lease : member.leases) lease += pause;
+  }
 }
 
 std::vector<Membership::Process> Membership::ExpireAll() {
@@ -178,7 +199,7 @@ std::vector<Membership::Process> Membership::Expire(absl::Time now) {
   std::vector<Process> expired;
   for (uint32_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
-    if (!member.live() || now <= member.lease_end) continue;
+    if (!member.live() || now <= member.lease_end()) continue;
     member.expired = true;
     expired.emplace_back(WorkerId{i}, member.incarnation);
   }

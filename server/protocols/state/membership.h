@@ -15,10 +15,15 @@
 // A later generation may not know all incarnations of the earlier ones. It assigns its own above
 // them, and adopts a process of an earlier generation if it knows no newer one of the same worker.
 //
+// With several members (docs/model_parallel.md), a worker is several processes that join and end
+// together under one incarnation. Its lease ends with the first of theirs. It has left when all of
+// them have, or when one has failed.
+//
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_PROTOCOLS_STATE_MEMBERSHIP_H_
 #define THINWIRE_SERVER_PROTOCOLS_STATE_MEMBERSHIP_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,17 +45,19 @@ struct Departure {
 };
 
 struct Member {
-  Incarnation assigned;     // the newest incarnation that server 0 has assigned
-  Incarnation incarnation;  // the newest one that joined; 0: never joined
-  absl::Time heard;
-  absl::Time lease_end;
-  bool expired = false;  // the lease ran out, and no message arrived since
+  Incarnation assigned;            // the newest incarnation that server 0 has assigned
+  Incarnation incarnation;         // the newest one that joined; 0: never joined
+  absl::Time heard;                // of the newest message of any process
+  std::vector<absl::Time> leases;  // the ends of the leases, by member; InfiniteFuture: it has left
+  bool expired = false;            // the lease ran out, and no message arrived since
   bool left = false;
   bool retired = false;              // an operator drains this process: it is told to leave
   std::optional<Step> stops_before;  // this process was asked to stop and begins no later step
   Departure departure;               // of this process, after it has left; a restart forgets it
 
   bool live() const { return incarnation.value != 0 && !expired && !left; }
+  // REQUIRES: a process has joined.
+  absl::Time lease_end() const { return *std::ranges::min_element(leases); }
 };
 
 // The state of a process's lease after a message from this process.
@@ -67,18 +74,23 @@ class Membership {
   // More processes than a worker ever has in one generation.
   static constexpr uint64_t kIncarnationsPerGeneration = 1'000'000;
 
-  // GENERATION: the generation of this server's state.
-  Membership(uint32_t worker_count, absl::Duration lease, Generation generation = {1})
+  // GENERATION: the generation of this server's state. MEMBER_COUNT: the processes of each worker.
+  Membership(uint32_t worker_count, absl::Duration lease, Generation generation = {1},
+             uint32_t member_count = 1)
       : lease_(lease),
+        member_count_(member_count),
         earlier_{(generation.value - 1) * kIncarnationsPerGeneration},
         members_(worker_count) {}
 
   uint32_t worker_count() const { return static_cast<uint32_t>(members_.size()); }
 
-  // Returns InvalidArgument if the number of a worker in a request is not below worker_count().
-  absl::Status CheckNumber(uint32_t worker) const;
+  uint32_t member_count() const { return member_count_; }
+  // Returns InvalidArgument if the number of a worker in a request is not below worker_count(), or
+  // that of its member not below member_count().
+  absl::Status CheckNumber(uint32_t worker, uint32_t member = 0) const;
 
-  // All methods with a WORKER argument REQUIRE: worker < worker_count.
+  // All methods with a WORKER argument REQUIRE: worker < worker_count; those with a MEMBER argument:
+  // member < member_count.
   const Member& of(WorkerId worker) const { return members_[worker.value]; }
 
   // Assigns an incarnation to a new process whose Join arrived at ARRIVAL. Returns nullopt if the
@@ -94,7 +106,7 @@ class Membership {
   // Admits a process with the incarnation that server 0 assigned. May be called repeatedly. Errors:
   // NotFound if INCARNATION was not assigned; FailedPrecondition if it is not the newest one or has
   // left.
-  absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
+  absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now, uint32_t member = 0);
 
   // Sets the state of a number as an earlier process of this server knew it. A process that has not
   // left gets a new lease, and is drained as before.
@@ -112,11 +124,13 @@ class Membership {
   void RestoreRetired(WorkerId worker, Incarnation incarnation);
 
   // Renews the lease of a process that sent a message.
-  LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
-  // Records that a process has left. May be called repeatedly. Does nothing for a process of an
+  LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now, uint32_t member = 0);
+  // Records that a process has left. The worker has then left, unless other members go on and the
+  // process has not failed. May be called repeatedly. Does nothing for a process of an
   // earlier generation that this one does not know. Errors: FailedPrecondition if INCARNATION is not
   // the worker's newest incarnation.
-  absl::Status Leave(WorkerId worker, Incarnation incarnation, Departure departure = {});
+  absl::Status Leave(WorkerId worker, Incarnation incarnation, Departure departure = {},
+                     uint32_t member = 0);
   // Records that an operator drains the newest process of a worker. Later processes of the worker
   // are not affected. Errors: FailedPrecondition if the worker is not live.
   absl::Status Retire(WorkerId worker);
@@ -149,6 +163,7 @@ class Membership {
   void Begin(Member& member, Incarnation incarnation, absl::Time now);
 
   absl::Duration lease_;
+  const uint32_t member_count_;
   bool awaits_return_ = false;
   Incarnation earlier_;  // the largest incarnation that an earlier generation may have assigned
   std::vector<Member> members_;

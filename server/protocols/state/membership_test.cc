@@ -204,5 +204,46 @@ TEST_F(MembershipTest, AnUnknownProcessHasNoLease) {
   EXPECT_TRUE(membership_.Expire(At(100)).empty());
 }
 
+TEST(MembersTest, TheLeaseOfAWorkerEndsWithTheFirstOfItsProcesses) {
+  Membership membership(3, kLease, Generation{1}, /*member_count=*/2);
+  ASSERT_TRUE(membership.Assign(kW, At(0), At(0)).ok());
+  EXPECT_EQ(membership.Renew(kW, {1}, At(8), 0), LeaseState::kRenewed);
+  EXPECT_TRUE(membership.Expire(At(10)).empty());
+  EXPECT_EQ(membership.Renew(kW, {1}, At(10), 1), LeaseState::kRenewed);
+  EXPECT_TRUE(membership.Expire(At(18)).empty());
+  EXPECT_EQ(membership.Expire(At(19)).size(), 1u) << "of process 0";
+}
+
+TEST(MembersTest, AWorkerHasLeftWhenAllItsProcessesHave) {
+  Membership membership(3, kLease, Generation{1}, /*member_count=*/2);
+  ASSERT_TRUE(membership.Assign(kW, At(0), At(0)).ok());
+  ASSERT_TRUE(membership.Leave(kW, {1}, {.finished = true}, 1).ok());
+  EXPECT_TRUE(membership.of(kW).live());
+  membership.ExtendLeases(absl::Seconds(5));
+  EXPECT_EQ(membership.Renew(kW, {1}, At(9), 1), LeaseState::kRenewed) << "a late message";
+  EXPECT_EQ(membership.Renew(kW, {1}, At(9), 0), LeaseState::kRenewed);
+  EXPECT_TRUE(membership.Expire(At(19)).empty());
+  ASSERT_TRUE(membership.Leave(kW, {1}, {.finished = true}, 0).ok());
+  EXPECT_TRUE(membership.of(kW).left);
+}
+
+TEST(MembersTest, AProcessThatFailsEndsItsWorker) {
+  Membership membership(3, kLease, Generation{1}, /*member_count=*/2);
+  ASSERT_TRUE(membership.Assign(kW, At(0), At(0)).ok());
+  ASSERT_TRUE(membership.Leave(kW, {1}, {.failed = true}, 1).ok());
+  EXPECT_TRUE(membership.of(kW).left);
+  EXPECT_EQ(membership.Renew(kW, {1}, At(1), 0), LeaseState::kUnknown);
+}
+
+TEST(MembersTest, AJoinOfOneProcessRenewsNoOtherLease) {
+  Membership membership(3, kLease, Generation{1}, /*member_count=*/2);
+  membership.Announce(kW, {1});
+  ASSERT_TRUE(membership.Adopt(kW, {1}, At(0), 0).ok());
+  ASSERT_TRUE(membership.Adopt(kW, {1}, At(9), 1).ok());
+  EXPECT_EQ(membership.Expire(At(11)).size(), 1u);
+  EXPECT_EQ(membership.CheckNumber(1, 2).message(),
+            "member: not a member of a worker (expected below 2, the value of members, got 2)");
+}
+
 }  // namespace
 }  // namespace thinwire

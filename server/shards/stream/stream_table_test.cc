@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -17,6 +18,8 @@ std::shared_ptr<ServerStream> StreamInto(std::optional<absl::Status>& end) {
       Generation{1}, Epoch{1}, [](uint64_t, uint64_t) {});
 }
 
+constexpr ShardId kShard{7};
+
 TEST(StreamTableTest, AProcessMustHaveJoined) {
   StreamTable table(2);
   std::optional<absl::Status> end;
@@ -27,7 +30,7 @@ TEST(StreamTableTest, AProcessMustHaveJoined) {
   table.Admit(kW, {1});
   EXPECT_TRUE(table.Register(kW, {1}, stream).ok());
   EXPECT_EQ(table.Register(kW, {2}, stream).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(table.Find(kW, {1}), stream);
+  EXPECT_EQ(table.Find(kW, {1}, kShard), stream);
 }
 
 TEST(StreamTableTest, ASecondStreamOfAProcessEndsTheFirst) {
@@ -41,12 +44,12 @@ TEST(StreamTableTest, ASecondStreamOfAProcessEndsTheFirst) {
   EXPECT_FALSE(first_end.has_value());
   ASSERT_TRUE(table.Register(kW, {1}, second).ok());
   EXPECT_EQ(first_end->code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(table.Find(kW, {1}), second);
+  EXPECT_EQ(table.Find(kW, {1}, kShard), second);
   // Removing `first`, which `second` has replaced, must not remove `second`.
   table.Remove(first.get());
-  EXPECT_EQ(table.Find(kW, {1}), second);
+  EXPECT_EQ(table.Find(kW, {1}, kShard), second);
   table.Remove(second.get());
-  EXPECT_EQ(table.Find(kW, {1}), nullptr);
+  EXPECT_EQ(table.Find(kW, {1}, kShard), nullptr);
 }
 
 TEST(StreamTableTest, AFencedProcessIsRegisteredButNotFound) {
@@ -57,11 +60,11 @@ TEST(StreamTableTest, AFencedProcessIsRegisteredButNotFound) {
   table.Admit(kW, {1});
   ASSERT_TRUE(table.Register(kW, {1}, old_stream).ok());
   table.Admit(kW, {2});
-  EXPECT_EQ(table.Find(kW, {1}), nullptr);
+  EXPECT_EQ(table.Find(kW, {1}, kShard), nullptr);
   ASSERT_TRUE(table.Register(kW, {2}, new_stream).ok());
   ASSERT_TRUE(table.Register(kW, {1}, old_stream).ok());
   EXPECT_FALSE(old_end.has_value());
-  EXPECT_EQ(table.Find(kW, {2}), new_stream);
+  EXPECT_EQ(table.Find(kW, {2}, kShard), new_stream);
   EXPECT_EQ(table.All().size(), 1u);
 }
 
@@ -76,6 +79,31 @@ TEST(StreamTableTest, TheEndOfANewestProcesssStreamIsReported) {
   ASSERT_TRUE(table.Register(kW, {1}, stream).ok());
   table.Remove(stream.get());
   EXPECT_EQ(ended_count, 1);
+}
+
+TEST(StreamTableTest, TheMembersOfAWorkerHaveStreamsAndShardsOfTheirOwn) {
+  StreamTable table(2, nullptr, /*member_count=*/2);
+  std::optional<absl::Status> first_end, second_end;
+  const auto first = StreamInto(first_end);
+  const auto second = StreamInto(second_end);
+  table.Admit(kW, {1}, 0, std::vector<ShardId>{{0}, {2}});
+  ASSERT_TRUE(table.Register(kW, {1}, first, 0).ok());
+  EXPECT_EQ(table.Find(kW, {1}, ShardId{1}), nullptr) << "its owner has not joined";
+  table.Admit(kW, {1}, 1, std::vector<ShardId>{{1}});
+  ASSERT_TRUE(table.Register(kW, {1}, second, 1).ok());
+  EXPECT_EQ(table.Register(kW, {1}, second, 2).message(),
+            "member: not a member of a worker (expected below 2, got 2)");
+  EXPECT_FALSE(first_end.has_value());
+  EXPECT_EQ(table.Find(kW, {1}, ShardId{2}), first);
+  EXPECT_EQ(table.Find(kW, {1}, ShardId{1}), second);
+  EXPECT_TRUE(table.Owns(kW, 1, ShardId{1}));
+  EXPECT_FALSE(table.Owns(kW, 0, ShardId{1}));
+  EXPECT_EQ(table.All().size(), 2u);
+  // The next processes divide the shards in another way.
+  table.Admit(kW, {2}, 0, std::vector<ShardId>{{1}});
+  EXPECT_FALSE(table.Owns(kW, 0, ShardId{2}));
+  table.Remove(second.get());
+  EXPECT_EQ(table.All().size(), 1u);
 }
 
 }  // namespace
