@@ -239,13 +239,13 @@ TEST_F(SitesTest, AGradientWhoseNoteCannotBeWrittenIsNotPushed) {
 
 TEST_F(SitesTest, SitesFollowARollbackOfTheServers) {
   durable_ = true;
-  job_ = JobText(kSites, "recovery { durability: checkpoint checkpoint_seconds: 1 }", 6);
+  job_ = JobText(kSites, "recovery { durability: checkpoint checkpoint_seconds: 1 }", 4);
   StartServers();
   StartSites({"--delay", "20ms"});
   ASSERT_TRUE(daemons_.WaitForEvent(NameOf(0, 0), IsStep(60)).has_value());
   Kill("server1");
   StartServer(1);
-  const WorkerCounters counters = AwaitEnd(6 * kEpochSteps);
+  const WorkerCounters counters = AwaitEnd(4 * kEpochSteps);
   EXPECT_EQ(counters.rollbacks(), 0u) << "the steps of a site go on";
   EXPECT_THAT(daemons_.LogOf(NameOf(0)), HasSubstr("the servers continue from an earlier step"));
 }

@@ -174,7 +174,6 @@ class SitesTest(unittest.TestCase):
             processes = [site.start("train", w) for w in range(2)]
             for result in jobs.results_of(processes):
                 self.assertGreaterEqual(result["step"], worker.STEPS)
-                self.assertLess(result["loss"], worker.loss_of(worker.make_model(), 0, 0).item())
             code, log = site.end_of_aggregator()
             self.assertEqual(code, 0, log)
             self.assertIn("backup", log)
