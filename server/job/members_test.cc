@@ -73,6 +73,16 @@ class MembersTest : public JobServersTest {
     }
     streams_[worker][member]->Send(frame);
   }
+  // Two workers join and have the parameters of step 0.
+  void BeginBoth() {
+    for (uint32_t w = 0; w < 2; ++w) JoinBoth(w);
+    for (uint32_t w = 0; w < 2; ++w) {
+      for (uint32_t m = 0; m < 2; ++m) Read(w, m);
+    }
+    for (uint32_t w = 0; w < 2; ++w) {
+      for (uint32_t m = 0; m < 2; ++m) AwaitOwn(w, m, 0);
+    }
+  }
   void PushOwn(uint32_t worker, uint32_t member, uint64_t step, float value) {
     WorkerFrame frame = FrameOf(worker, member);
     for (const ShardId shard : ShardsOf(member)) {
@@ -116,13 +126,7 @@ class MembersTest : public JobServersTest {
 
 TEST_F(MembersTest, EachProcessExchangesItsOwnShards) {
   Start(Rule::Sync(2));
-  for (uint32_t w = 0; w < 2; ++w) JoinBoth(w);
-  for (uint32_t w = 0; w < 2; ++w) {
-    for (uint32_t m = 0; m < 2; ++m) Read(w, m);
-  }
-  for (uint32_t w = 0; w < 2; ++w) {
-    for (uint32_t m = 0; m < 2; ++m) AwaitOwn(w, m, 0);
-  }
+  BeginBoth();
   PushOwn(0, 0, 0, 1);
   PushOwn(0, 1, 0, 2);
   PushOwn(1, 0, 0, 3);
@@ -166,13 +170,7 @@ TEST_F(MembersTest, AShardOfAnotherMemberIsRefused) {
 
 TEST_F(MembersTest, ALostProcessEndsItsWorkerAtOnce) {
   Start(Rule::Sync(2));
-  for (uint32_t w = 0; w < 2; ++w) JoinBoth(w);
-  for (uint32_t w = 0; w < 2; ++w) {
-    for (uint32_t m = 0; m < 2; ++m) Read(w, m);
-  }
-  for (uint32_t w = 0; w < 2; ++w) {
-    for (uint32_t m = 0; m < 2; ++m) AwaitOwn(w, m, 0);
-  }
+  BeginBoth();
   clock_.Advance(absl::Hours(6));
   for (uint32_t w = 0; w < 2; ++w) Heartbeat(w, 0);
   Heartbeat(1, 1);

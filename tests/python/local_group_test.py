@@ -19,21 +19,10 @@ import torch  # noqa: E402
 MOMENTUM = {"optimizer": "momentum", "learning_rate": worker.RATE, "workers": 1}
 
 
-def plain_parameters(workers, steps):
-    """Returns the parameters after STEPS of plain PyTorch with whole batches of WORKERS workers."""
-    model = worker.make_model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=worker.RATE, momentum=0.9)
-    for step in range(steps):
-        optimizer.zero_grad()
-        sum(worker.loss_of(model, w, step) / workers for w in range(workers)).backward()
-        optimizer.step()
-    return worker.values_of(model)
-
-
 class LocalGroupTest(unittest.TestCase):
     def expect_plain_parameters(self, result, workers, steps):
         self.assertEqual((result["step"], result["workers"]), (steps, workers))
-        for got, expected in zip(result["parameters"], plain_parameters(workers, steps), strict=True):
+        for got, expected in zip(result["parameters"], worker.plain_parameters(workers, steps), strict=True):
             for a, b in zip(got, expected, strict=True):
                 self.assertAlmostEqual(a, b, delta=1e-6)
 

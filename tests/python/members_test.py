@@ -22,20 +22,9 @@ MOMENTUM = {"optimizer": "momentum", "learning_rate": worker.RATE, "workers": 1,
 STAGES = (slice(0, 2), slice(2, 4))  # of the parameters of the whole model
 
 
-def plain_parameters(workers, steps):
-    """Returns the parameters after STEPS of plain PyTorch with whole batches of WORKERS workers."""
-    model = worker.make_model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=worker.RATE, momentum=0.9)
-    for step in range(steps):
-        optimizer.zero_grad()
-        sum(worker.loss_of(model, w, step) / workers for w in range(workers)).backward()
-        optimizer.step()
-    return worker.values_of(model)
-
-
 class MembersTest(unittest.TestCase):
     def expect_plain_parameters(self, results, workers, steps):
-        whole = plain_parameters(workers, steps)
+        whole = worker.plain_parameters(workers, steps)
         for result in results:
             self.assertEqual(result["step"], steps)
             for name in ("parameters", "exact"):

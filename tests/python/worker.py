@@ -37,6 +37,17 @@ def values_of(model):
     return [p.detach().flatten().tolist() for p in model.parameters()]
 
 
+def plain_parameters(workers, steps):
+    """Returns the parameters after STEPS of plain PyTorch with whole batches of WORKERS workers."""
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
+    for step in range(steps):
+        optimizer.zero_grad()
+        sum(loss_of(model, w, step) / workers for w in range(workers)).backward()
+        optimizer.step()
+    return values_of(model)
+
+
 def train(settings, steps=STEPS, pause_at=None, step_seconds=0, state_dir=None, overlap=True, planned=0):
     """Trains the model and prints its parameters, the last loss and the counters.
 
