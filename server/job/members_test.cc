@@ -205,6 +205,8 @@ TEST_F(MembersTest, AnAbandonedJoinIsReplacedByTheNextOneOfTheMember) {
   Start(Rule::Sync(1));
   bool abandoned = false;
   Pending<JoinReply> lost = StartJoin(0, 0, {0, 1}, &abandoned);
+  EXPECT_EQ(StartJoin(0, 0, {0, 1}).Get().status().message(),
+            "worker 0 member 0: is in use; another process waits for the other members");
   abandoned = true;
   JoinBoth(0);
   EXPECT_EQ(lost.Get().status().code(), absl::StatusCode::kCancelled);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <span>
@@ -51,6 +51,17 @@ absl::Status CheckOwners(std::span<const JoinCall> calls) {
 
 void JoinQueue::Add(JoinCall call) {
   call.arrival = clock_.Now();
+  if (state_.membership.member_count() > 1) {
+    const auto waits = [&call](const JoinCall& other) {
+      return other.worker() == call.worker() && !other.abandoned() &&
+             other.request.member() == call.request.member();
+    };
+    if (std::ranges::any_of(waiting_, waits)) {
+      return call.done(absl::AlreadyExistsError(
+          absl::StrCat("worker ", call.worker().value, " member ", call.request.member(),
+                       ": is in use; another process waits for the other members")));
+    }
+  }
   waiting_.push_back(std::move(call));
   Answer();
 }
@@ -68,22 +79,17 @@ void JoinQueue::Answer() {
 }
 
 void JoinQueue::AnswerMembers(WorkerId worker) {
-  std::map<uint32_t, JoinCall> members;
-  for (const JoinCall& call : waiting_) {
-    if (call.worker() == worker) members.emplace(call.request.member(), call);
-  }
-  if (members.size() < state_.membership.member_count()) return;
+  const auto of_worker = [worker](const JoinCall& call) { return call.worker() == worker; };
+  if (std::ranges::count_if(waiting_, of_worker) < state_.membership.member_count()) return;
   Calls calls;
-  for (const auto& [member, call] : members) calls.push_back(call);
-  absl::Status owned = CheckOwners(calls);
+  std::ranges::copy_if(waiting_, std::back_inserter(calls), of_worker);
+  const absl::Status owned = CheckOwners(calls);
   if (!owned.ok()) {
     for (const JoinCall& call : calls) call.done(owned);
   } else if (!TryAnswer(calls)) {
     return;
   }
-  std::erase_if(waiting_, [&](const JoinCall& call) {
-    return call.worker() == worker && call.arrival == members.at(call.request.member()).arrival;
-  });
+  std::erase_if(waiting_, of_worker);
 }
 
 void JoinQueue::Stop(const absl::Status& status) {

@@ -60,7 +60,7 @@ class JoinQueue final : public Protocol {
   std::vector<WorkerId> Returning() const;
 
  private:
-  // The Joins of the processes of one worker, by member.
+  // The Joins of the processes of one worker: one of each member.
   using Calls = std::vector<JoinCall>;
 
   // Returns whether CALLS need not wait any more.
