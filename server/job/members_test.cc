@@ -185,8 +185,18 @@ TEST_F(MembersTest, ALostProcessEndsItsWorkerAtOnce) {
   EXPECT_EQ(streams_[0][0]->NextVerdict().kind, static_cast<uint32_t>(PushVerdict::FENCED));
   Pending<JoinReply> first = StartJoin(0, 0, {0});
   Pending<JoinReply> second = StartJoin(0, 1, {1, 2, 3});
-  EXPECT_EQ(first.Get()->incarnation(), 2u) << "with another division";
+  EXPECT_EQ(first.Get()->incarnation(), 2u);
   EXPECT_EQ(second.Get()->incarnation(), 2u);
+  // The cut is at another tensor than before and than in worker 1.
+  TestStream again(*jobs_[0]);
+  WorkerFrame frame = FrameOf(0, 1, /*incarnation=*/2);
+  for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
+    if (partition_.segments(ShardId{s})[0].tensor > 0) {
+      frame.reads.push_back({ShardId{s}, {1}, {0}, kFp32});
+    }
+  }
+  again.Send(frame);
+  for (size_t i = 0; i < frame.reads.size(); ++i) EXPECT_EQ(again.NextParameters().step, Step{1});
 }
 
 TEST_F(MembersTest, AWorkerLeavesWithItsLastProcess) {
