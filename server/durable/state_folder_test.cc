@@ -105,7 +105,7 @@ TEST(StateFolderTest, ADamagedRelayedStepIsReported) {
   FaultyFiles files;
   ASSERT_TRUE(files.MakeFolder("/disk").ok());
   // Empty, zeros, a varint that is cut off, and text.
-  for (const std::string text :
+  for (const std::string& text :
        {std::string(), std::string(3, '\0'), std::string("\x08\x80"), std::string("step 12\n")}) {
     const std::span bytes = std::as_bytes(std::span(text));
     ASSERT_TRUE(ReplaceFile(files, "/disk", "relayed", CopyArray(bytes)).ok());
