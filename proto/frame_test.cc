@@ -72,6 +72,7 @@ WorkerFrame AnyWorkerFrame(Random& random) {
     frame.reads.push_back(
         {{Any32(random)}, {Any64(random)}, {Any64(random)}, Any32(random), AnyBool(random)});
   }
+  frame.member = Any32(random);
   return frame;
 }
 
@@ -116,7 +117,8 @@ WorkerFrame FrameOf(const WorkerMessage& message) {
                     {message.epoch()},
                     {},
                     {},
-                    {}};
+                    {},
+                    message.member()};
   for (const Seed& s : message.seeds()) frame.seeds.push_back({{s.shard()}, ChainOf(s.payload())});
   for (const Push& p : message.pushes()) {
     frame.pushes.push_back({{p.shard()},

@@ -82,6 +82,7 @@ class MembersTest : public JobServersTest {
     for (uint32_t w = 0; w < 2; ++w) {
       for (uint32_t m = 0; m < 2; ++m) AwaitOwn(w, m, 0);
     }
+    Status(0);  // ends behind the renewals of the leases by the frames
   }
   void PushOwn(uint32_t worker, uint32_t member, uint64_t step, float value) {
     WorkerFrame frame = FrameOf(worker, member);
