@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -114,6 +115,16 @@ class MembersTest(unittest.TestCase):
             steps = [result["step"] for result in jobs.results_of(slow)]
         self.assertEqual(steps[0], steps[1])
         self.assertGreaterEqual(steps[0], 100)
+
+    def test_sigterm_of_one_process_stops_its_worker_in_order(self):
+        with jobs.Servers(**MOMENTUM, push="topk", density=0.01) as servers:
+            processes = self.start(servers, steps=10000, seconds=0.02)
+            jobs.await_training(processes)
+            processes[1].send_signal(signal.SIGTERM)
+            for process in processes:
+                _, errors = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 75, errors)
+                self.assertRegex(errors, r"thinwire: SIGTERM: worker 0 leaves before step \d+\n")
 
     def test_wrong_divisions_are_refused(self):
         with jobs.Servers(**MOMENTUM) as servers:
