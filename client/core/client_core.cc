@@ -17,18 +17,6 @@
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
-namespace {
-
-void KeepOwnShards(const Partition& partition, JoinReply& reply) {
-  if (!partition.is_part()) return;
-  auto& shards = *reply.mutable_shards();
-  const auto others = std::remove_if(shards.begin(), shards.end(), [&](const ShardState& state) {
-    return !partition.local(ShardId{state.shard()}).has_value();
-  });
-  shards.erase(others, shards.end());
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ClientCore>> ClientCore::Make(
     const ClientOptions& options, const Partition& partition, Transport& transport,
@@ -171,7 +159,7 @@ absl::StatusOr<Step> ClientCore::OnJoined(const JoinRequest& request, bool after
   RETURN_IF_ERROR(replies.status());
   // The shards of other members may have opened already. They do not decide at which step this one
   // begins.
-  for (JoinReply& reply : *replies) KeepOwnShards(partition_, reply);
+  for (JoinReply& reply : *replies) ToLocal(partition_, reply);
   const JoinReply& lead = replies->front();
   report_.set_waiting("");
   const bool returns = Incarnation{lead.incarnation()} == joined_run_.incarnation;

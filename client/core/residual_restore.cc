@@ -67,7 +67,7 @@ absl::Status ResidualRestore::Restore(std::span<const JoinReply> replies, Step f
                                    .generation = generation,
                                    .incarnation = Incarnation{replies[0].incarnation()}}));
   }
-  const std::vector<Step> next = NextSteps(replies, partition_);
+  const std::vector<Step> next = NextSteps(replies, partition_.shard_count());
   LeftResiduals left;
   std::string left_text;
   if (!after_rollback) left = ReadLeft(run, left_text);

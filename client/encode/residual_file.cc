@@ -151,12 +151,11 @@ absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const Resi
   return saved;
 }
 
-std::vector<Step> NextSteps(std::span<const JoinReply> replies, const Partition& partition) {
-  std::vector<Step> next(partition.shard_count());
+std::vector<Step> NextSteps(std::span<const JoinReply> replies, uint32_t shard_count) {
+  std::vector<Step> next(shard_count);
   for (const JoinReply& reply : replies) {
     for (const ShardState& shard : reply.shards()) {
-      const auto own = partition.local(ShardId{shard.shard()});
-      if (own.has_value()) next[own->value] = Step{shard.predecessor_next()};
+      if (shard.shard() < shard_count) next[shard.shard()] = Step{shard.predecessor_next()};
     }
   }
   return next;
@@ -165,7 +164,7 @@ std::vector<Step> NextSteps(std::span<const JoinReply> replies, const Partition&
 ResidualStart DecideResidualStart(const std::string& folder, std::span<const SavedPoint> files,
                                   std::span<const JoinReply> replies, const Partition& partition,
                                   bool after_rollback) {
-  const std::vector<Step> next = NextSteps(replies, partition);
+  const std::vector<Step> next = NextSteps(replies, partition.shard_count());
   const Step last = *std::max_element(next.begin(), next.end());
   const std::string lost =
       last == Step{} || after_rollback

@@ -107,7 +107,7 @@ struct ResidualStart {
 };
 
 // Returns for each shard the first step that the worker has not finished (`next`).
-std::vector<Step> NextSteps(std::span<const JoinReply> replies, const Partition& partition);
+std::vector<Step> NextSteps(std::span<const JoinReply> replies, uint32_t shard_count);
 
 // Makes the decision. FOLDER is empty if residuals are not saved. FILES are the saved files, with
 // ascending steps. REPLIES are the servers' replies to Join. AFTER_ROLLBACK: this process has

@@ -3,7 +3,7 @@
 //   DIR/worker-3/residuals-40             the residuals before step 40 (residual_file.h)
 //   DIR/worker-3/residuals-40.loss_scale  a file of the trainer, written before the residual file
 //   DIR/worker-3/live                     the residuals of the running process (live_residuals.h)
-//   DIR/worker-3-member-1/...             the same of a worker with several members
+//   DIR/worker-3-member-1/...             these files of one of a worker's members
 //   DIR/worker-3/process                  the process that uses the folder: 8 bytes "TWPROC01" |
 //                                         run u64 | generation u64 | incarnation u64 | CRC-32C u32
 //

@@ -2,7 +2,6 @@
 
 #include <glog/logging.h>
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,10 +15,7 @@
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
-
 namespace {
-
-constexpr ShardId kNoShard{std::numeric_limits<uint32_t>::max()};
 
 // Messages have the numbers of the shards in the whole model.
 template <typename Entry>
@@ -383,10 +379,11 @@ void ServerLink::Rejoin() {
       });
 }
 
-void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& reply) {
+void ServerLink::OnJoined(absl::Time sent, absl::StatusOr<JoinReply> reply) {
   if (state_ != State::kJoining) return;
   state_ = State::kAway;
   if (!reply.ok()) return OnJoinError(reply.status());
+  ToLocal(parts_.partition, *reply);
   const Generation generation{reply->generation()};
   if (!AcceptsGeneration(generation)) return;
   if (reply->run() != rejoin_.run()) {
@@ -410,7 +407,7 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
   const bool went_back = generation != generation_;
   if (went_back) Adopt(generation);
   for (const ShardState& state : reply->shards()) {
-    const ShardId shard = parts_.partition.local(ShardId{state.shard()}).value_or(kNoShard);
+    const ShardId shard{state.shard()};
     // A shard is shut if the server begins again to wait for all workers. It refuses a push, but
     // answers a read when it opens.
     if (queue_.owns(shard) && (went_back || !state.open())) {

@@ -154,7 +154,7 @@ class ServerLink {
 
   // Joins the server, which has another epoch than the link, again.
   void Rejoin();
-  void OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& reply);
+  void OnJoined(absl::Time sent, absl::StatusOr<JoinReply> reply);
   void OnJoinError(const absl::Status& status);
 
   // Returns true if the link can go on with a server of GENERATION. Otherwise reports the failure

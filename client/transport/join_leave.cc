@@ -1,11 +1,13 @@
 #include "client/transport/join_leave.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "proto/join_tensors.h"
 
 namespace thinwire::client {
+
 bool IsRetryable(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -45,6 +47,17 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
   request.set_data_hash(options.data_hash);
   request.set_model_file_hash(options.model_file_hash);
   return request;
+}
+
+void ToLocal(const Partition& partition, JoinReply& reply) {
+  if (!partition.is_part()) return;
+  auto& shards = *reply.mutable_shards();
+  const auto others = std::remove_if(shards.begin(), shards.end(), [&partition](ShardState& state) {
+    const std::optional<ShardId> local = partition.local(ShardId{state.shard()});
+    if (local.has_value()) state.set_shard(local->value);
+    return !local.has_value();
+  });
+  shards.erase(others, shards.end());
 }
 
 Step ReturningStep(std::span<const JoinReply> replies) {

@@ -28,6 +28,10 @@ absl::Status WithServerName(const Transport& transport, ServerId server,
 // of servers in OPTIONS.
 JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& partition);
 
+// Gives the shards in REPLY, which have the numbers of the whole model, their numbers in PARTITION, and
+// drops those that PARTITION does not have.
+void ToLocal(const Partition& partition, JoinReply& reply);
+
 // Returns the first step of a worker after Join. For every shard, REPLIES contain the first
 // unfinished step of each worker (`next`) and the shard's current step (the frontier). The result
 // is the maximum of the largest `next` and the largest frontier. If the job has rounds and any

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -126,6 +127,29 @@ class Job:
     def __exit__(self, kind, error, trace):
         self.optimizer.close()
         self.servers.__exit__(kind, error, trace)
+
+
+def results_under_torchrun(scenario, settings, **arguments):
+    """Runs the function SCENARIO of worker.py in four processes of torchrun. Returns their values that begin with "parameters"."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
+    with tempfile.TemporaryDirectory() as folder:
+        # PyTorch 1.13 with Python 3.11 needs --redirects and --tee.
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "4", "--redirects", "1", "--tee", "1",
+             "tests/python/worker.py", scenario, json.dumps(settings), json.dumps(arguments)],
+            env={**clean, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "1", "TMPDIR": folder},
+            capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return [json.loads(line) for line in re.findall(r"^\S*?(\{\"parameters\".*)$", done.stdout, re.MULTILINE)]
+
+
+def start_group(case, servers, scenario, **arguments):
+    """Starts SCENARIO in the two processes of a worker. They meet in a file that ends with the test CASE."""
+    folder = tempfile.TemporaryDirectory()
+    case.addCleanup(folder.cleanup)
+    arguments = {"store": os.path.join(folder.name, "store"), **arguments}
+    return [servers.worker(scenario, process, environment={"RANK": str(process), "WORLD_SIZE": "2"}, **arguments)
+            for process in range(2)]
 
 
 def await_training(processes):

@@ -1,12 +1,7 @@
 """Trains with workers that consist of two processes each (argument local_group), through faults."""
 
-import json
 import os
-import re
 import signal
-import subprocess
-import sys
-import tempfile
 import unittest
 
 from tests.python import jobs
@@ -28,24 +23,12 @@ class LocalGroupTest(unittest.TestCase):
 
     def start(self, servers, **arguments):
         """Starts both processes of worker 0."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        arguments = {"store": os.path.join(folder.name, "store"), **arguments}
-        return [servers.worker("train_in_group", process, environment={"RANK": str(process), "WORLD_SIZE": "2"}, **arguments)
-                for process in range(2)]
+        return jobs.start_group(self, servers, "train_in_group", **arguments)
 
     def test_two_workers_of_two_processes_under_torchrun_train_as_two_processes_do(self):
         settings = {**MOMENTUM, "workers": 2, "servers": 2, "start_timeout_seconds": 60}
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "4", "--redirects", "1", "--tee",
-                 "1", "tests/python/worker.py", "train_in_group", json.dumps(settings), json.dumps({"steps": 12, "store": None})],
-                env={**clean, "PYTHONPATH": jobs.PYTHONPATH, "OMP_NUM_THREADS": "1", "TMPDIR": folder},
-                capture_output=True, text=True, timeout=200)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        results = [json.loads(line) for line in re.findall(r"^\S*?(\{\"parameters\".*)$", done.stdout, re.MULTILINE)]
-        self.assertEqual(sorted(result["worker"] for result in results), [0, 0, 1, 1], done.stdout + done.stderr)
+        results = jobs.results_under_torchrun("train_in_group", settings, steps=12, store=None)
+        self.assertEqual(sorted(result["worker"] for result in results), [0, 0, 1, 1])
         for result in results:
             self.expect_plain_parameters(result, workers=2, steps=12)
 

@@ -1,12 +1,7 @@
 """Trains with workers of two processes, each with a stage of a pipeline (argument members), through faults."""
 
-import json
 import os
-import re
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
@@ -36,11 +31,7 @@ class MembersTest(unittest.TestCase):
 
     def start(self, servers, replica=0, **arguments):
         """Starts both processes of a worker."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        arguments = {"store": os.path.join(folder.name, "store"), "replica": replica, **arguments}
-        return [servers.worker("train_pipeline", process, environment={"RANK": str(process), "WORLD_SIZE": "2"}, **arguments)
-                for process in range(2)]
+        return jobs.start_group(self, servers, "train_pipeline", replica=replica, **arguments)
 
     def errors_of(self, processes):
         """Waits until both processes have failed and returns their messages."""
@@ -52,16 +43,8 @@ class MembersTest(unittest.TestCase):
 
     def test_two_workers_of_two_stages_under_torchrun_train_as_two_processes_do(self):
         settings = {**MOMENTUM, "workers": 2, "servers": 2, "start_timeout_seconds": 60}
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "4", "--redirects", "1", "--tee",
-                 "1", "tests/python/worker.py", "train_pipeline", json.dumps(settings), json.dumps({"steps": 12, "store": None})],
-                env={**clean, "PYTHONPATH": jobs.PYTHONPATH, "OMP_NUM_THREADS": "1", "TMPDIR": folder},
-                capture_output=True, text=True, timeout=200)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        results = [json.loads(line) for line in re.findall(r"^\S*?(\{\"parameters\".*)$", done.stdout, re.MULTILINE)]
-        self.assertEqual(sorted((r["worker"], r["stage"]) for r in results), [(0, 0), (0, 1), (1, 0), (1, 1)], done.stdout)
+        results = jobs.results_under_torchrun("train_pipeline", settings, steps=12, store=None)
+        self.assertEqual(sorted((r["worker"], r["stage"]) for r in results), [(0, 0), (0, 1), (1, 0), (1, 1)])
         self.expect_plain_parameters(results, workers=2, steps=12)
 
     def test_other_modes_with_one_worker_train_as_one_process_does(self):
