@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "client/options/job_client_options.h"
+#include "common/base/divide_up.h"
 #include "common/base/status_macros.h"
 #include "common/model/partition.h"
 
 namespace thinwire {
 namespace {
-
-uint64_t DividedUp(uint64_t count, uint64_t by) { return (count + by - 1) / by; }
 
 // Returns the number of steps of the whole run, as the sampler of a worker of the site counts them.
 // JOIN is that of a worker.
@@ -21,8 +20,8 @@ uint64_t PlannedSteps(const SiteRelay::Options& options, const JoinRequest& join
   const Task& task = join.config().task();
   const uint64_t epochs = std::max<uint64_t>(task.epochs(), 1);
   const uint64_t of_step = std::max<uint64_t>(uint64_t{task.batch_size()} * task.accumulate(), 1);
-  const uint64_t of_site = DividedUp(join.planned_examples() / epochs, options.job.rule.workers);
-  return epochs * DividedUp(DividedUp(of_site, options.site_workers), of_step);
+  const uint64_t of_site = DivideUp(join.planned_examples() / epochs, options.job.rule.workers);
+  return epochs * DivideUp(DivideUp(of_site, options.site_workers), of_step);
 }
 
 }  // namespace

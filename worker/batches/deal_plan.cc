@@ -8,10 +8,10 @@
 #include <numeric>
 #include <utility>
 
+#include "common/base/divide_up.h"
+
 namespace thinwire {
 namespace {
-
-uint64_t DivideUp(uint64_t n, uint64_t by) { return n / by + (n % by != 0); }
 
 // Members take turns, one example each, until they have their SIZES. Returns the number of examples
 // that are taken before example number J of MEMBER.

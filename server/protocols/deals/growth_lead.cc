@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/base/divide_up.h"
 #include "proto/deal_check.h"
 
 namespace thinwire {
@@ -11,8 +12,6 @@ namespace {
 uint32_t Clamped(uint64_t count) {
   return static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
 }
-
-uint64_t DivideUp(uint64_t count, uint64_t divisor) { return (count + divisor - 1) / divisor; }
 
 }  // namespace
 
