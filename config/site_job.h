@@ -28,9 +28,9 @@ struct SiteFlags {
 void AddSite(CommandFlags& command, SiteFlags& flags, const std::string& note);
 
 // Returns the job of a site of the job CONFIG: one server in mode sync or backup, and fp32 in both
-// directions. Its name ends in "-site-N". Errors: InvalidArgument with one line per setting of CONFIG that sites do
-// not support, and for flags that do not fit CONFIG. REQUIRES: CheckJob accepts CONFIG; flags.site is
-// set.
+// directions. Its name ends in "-site-N". Errors: InvalidArgument with one line per setting of CONFIG
+// that sites do not support, and for flags that do not fit CONFIG. REQUIRES: CheckJob accepts CONFIG;
+// flags.site is set.
 absl::StatusOr<JobConfig> SiteJob(const JobConfig& config, const SiteFlags& flags,
                                   const FieldPlaces& places = {});
 

@@ -5,9 +5,9 @@
 // more dimensions (a matrix) is split into shards of its own, whose sizes differ by at most one
 // value. All vectors and scalars share shards, in the tensors' order. Vectors therefore never share
 // a shard with a matrix, and a job can give them a codec of their own. Tensors of different
-// parameter groups share no shard, and a tensor with `apart` shares none with any other. A tensor with
-// `whole` is in one shard, even if it is larger than
-// the shard size; if it is larger than the largest shard, it is split into shards of its own.
+// parameter groups share no shard, and a tensor with `apart` shares none with any other. A tensor
+// with `whole` is in one shard, even if it is larger than the shard size; if it is larger than the
+// largest shard, it is split into shards of its own.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
 //   shards    0: w2  1: b1 b2  2: w1[50176..100352)  3: w1[0..50176)
